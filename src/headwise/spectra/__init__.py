@@ -1,0 +1,46 @@
+"""Matrices, their spectra, and the numbers called rank; nothing here knows of attention."""
+
+from headwise.spectra.estimate import Estimate
+from headwise.spectra.measure import Measurement, count, measure, spectrum
+from headwise.spectra.operators import DenseOperator, FunctionalOperator, Operator
+from headwise.spectra.ranks import (
+    Count,
+    Counts,
+    effective_rank,
+    energy_rank,
+    numerical_rank,
+    stable_rank,
+)
+from headwise.spectra.sources import LogWeights
+from headwise.spectra.spectrum import Spectrum
+from headwise.spectra.tolerance import (
+    PAPER_TOLERANCE,
+    Absolute,
+    DtypeFloor,
+    Relative,
+    Tolerance,
+)
+
+__all__ = [
+    "PAPER_TOLERANCE",
+    "Absolute",
+    "Count",
+    "Counts",
+    "DenseOperator",
+    "DtypeFloor",
+    "Estimate",
+    "FunctionalOperator",
+    "LogWeights",
+    "Measurement",
+    "Operator",
+    "Relative",
+    "Spectrum",
+    "Tolerance",
+    "count",
+    "effective_rank",
+    "energy_rank",
+    "measure",
+    "numerical_rank",
+    "spectrum",
+    "stable_rank",
+]

@@ -1,0 +1,41 @@
+"""Estimate: a mean with its standard error and the number of draws behind it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from headwise.errors import BadInputError
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a simulation says, and how well it knows.
+
+    >>> print(Estimate(0.5, 0.01, 100))
+    0.5000 ± 0.0100 (100 draws)
+    """
+
+    mean: float
+    stderr: float
+    draws: int
+
+    @classmethod
+    def of(cls, sample: Tensor) -> Estimate:
+        """The estimate that independent draws give.
+
+        >>> Estimate.of(torch.tensor([1.0, 3.0]))
+        Estimate(mean=2.0, stderr=1.0, draws=2)
+        """
+        sample = sample.double().flatten()
+        if sample.numel() < 2:
+            raise BadInputError(
+                f"{sample.numel()} draw gives no standard error", hint="draw at least two"
+            )
+        spread = float(sample.std()) / math.sqrt(sample.numel())
+        return cls(float(sample.mean()), spread, sample.numel())
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.stderr:.4f} ({self.draws} draws)"

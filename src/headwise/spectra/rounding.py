@@ -1,0 +1,59 @@
+"""How far finite precision can move a singular value: every such bound is stated here.
+
+A singular value moves by at most the spectral norm of the change (Weyl), which the
+Frobenius norm bounds. Worst-case analyses of orthogonal factorisations multiply the unit
+roundoff u by a polynomial in the size; the probabilistic analysis of Higham and Mary
+(SIAM J. Sci. Comput. 41, 2019) replaces size by its square root, and that is what is seen.
+We take that square root with a factor ``SAFETY`` in front, and the tests hold it against
+factorisations done in higher precision.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from headwise.shapes import Float
+
+#: The factor in front of √size · u.
+SAFETY = 8.0
+
+
+def unit_roundoff(dtype: torch.dtype) -> float:
+    """Half the distance from 1 to the next number of this dtype.
+
+    >>> unit_roundoff(torch.float64) == 2.0**-53
+    True
+    """
+    return torch.finfo(dtype).eps / 2
+
+
+def factorisation_error(norm: Float[Tensor, "*batch"], size: int) -> Float[Tensor, "*batch"]:
+    """What a float64 orthogonal factorisation of this size may do to singular values.
+
+    >>> bool(factorisation_error(torch.tensor(1.0, dtype=torch.float64), 100) < 1e-13)
+    True
+    """
+    return SAFETY * math.sqrt(size) * unit_roundoff(torch.float64) * norm
+
+
+def storage_error(matrix: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch"]:
+    """What rounding each entry to the dtype of ``matrix`` can have hidden; zero for float64.
+
+    A float64 matrix is taken as meant. Any other dtype stands for every matrix that rounds
+    to it, so the bound is u‖A‖_F plus what underflow can have removed.
+
+    >>> storage_error(torch.eye(2, dtype=torch.float64))
+    tensor(0., dtype=torch.float64)
+    >>> bool(storage_error(torch.eye(2, dtype=torch.bfloat16)) > 0.005)
+    True
+    """
+    if matrix.dtype == torch.float64:
+        return torch.zeros(matrix.shape[:-2], dtype=torch.float64, device=matrix.device)
+    info = torch.finfo(matrix.dtype)
+    norm = torch.linalg.matrix_norm(matrix.double())
+    # Flush-to-zero hardware hides anything below the smallest normal number.
+    underflow = info.smallest_normal * math.sqrt(matrix.shape[-2] * matrix.shape[-1])
+    return unit_roundoff(matrix.dtype) * norm + underflow

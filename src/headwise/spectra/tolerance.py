@@ -1,0 +1,93 @@
+"""When does a singular value count as zero? Three rules, each naming its own threshold ε."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError
+from headwise.shapes import Float
+
+
+def _refuse_unless_positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise BadInputError(
+            f"{name} must be a positive number, got {value!r}",
+            hint="pass a value above zero, for example 1e-8",
+        )
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """Count singular values of at least ε itself.
+
+    >>> Absolute(1e-8)
+    Absolute(epsilon=1e-08)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("an absolute tolerance", self.epsilon)
+
+
+@dataclass(frozen=True)
+class Relative:
+    """Count singular values of at least ``fraction`` of the largest one.
+
+    >>> Relative(0.01)
+    Relative(fraction=0.01)
+    """
+
+    fraction: float
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("a relative tolerance", self.fraction)
+        if self.fraction >= 1:
+            raise BadInputError(
+                f"a relative tolerance must be below 1, got {self.fraction!r}",
+                hint="it is a fraction of the largest singular value, for example 1e-6",
+            )
+
+
+@dataclass(frozen=True)
+class DtypeFloor:
+    """Count what stands above the rounding of the dtype the matrix came in.
+
+    The fraction is max(n, m) times the dtype's machine epsilon: numpy's and torch's default.
+    """
+
+
+Tolerance = Absolute | Relative | DtypeFloor
+
+#: The rank paper's rule, and headwise's default: ε = 1e-8, absolute.
+PAPER_TOLERANCE = Absolute(1e-8)
+
+
+def fraction_of_largest(
+    rule: Relative | DtypeFloor, shape: torch.Size, dtype: torch.dtype
+) -> float:
+    """The fraction of σ₁ below which a singular value counts as zero.
+
+    >>> fraction_of_largest(Relative(0.1), torch.Size([3, 5]), torch.float64)
+    0.1
+    """
+    if isinstance(rule, Relative):
+        return rule.fraction
+    return max(shape[-2:]) * torch.finfo(dtype).eps
+
+
+def threshold(
+    rule: Tolerance, largest: Float[Tensor, "*batch"], shape: torch.Size, dtype: torch.dtype
+) -> Float[Tensor, "*batch"]:
+    """ε for matrices of this shape and dtype whose largest singular values are ``largest``.
+
+    >>> threshold(Relative(0.1), torch.tensor([2.0]), torch.Size([3, 3]), torch.float64)
+    tensor([0.2000])
+    """
+    if isinstance(rule, Absolute):
+        return torch.full_like(largest, rule.epsilon)
+    return largest * fraction_of_largest(rule, shape, dtype)

@@ -1,0 +1,62 @@
+"""From rows of log-weights to the matrix of weights, and how sure its entries are."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from headwise.shapes import Float
+from headwise.spectra.rounding import unit_roundoff
+from headwise.spectra.sources import LogWeights, refuse_fully_masked, refuse_not_finite
+
+#: Relative error of one softmax weight in float64: exponential, sum and division, in units
+#: of u, beside what the size of the row adds.
+WEIGHT_ROUNDINGS = 8.0
+
+
+def softmax_matrix(source: LogWeights) -> Float[Tensor, "*batch n m"]:
+    """The row-wise softmax in float64.
+
+    >>> softmax_matrix(LogWeights(torch.zeros(1, 2)))
+    tensor([[0.5000, 0.5000]], dtype=torch.float64)
+    """
+    top = source.values.amax(-1, keepdim=True)
+    refuse_bad_rows(top)
+    return torch.softmax(source.values.double(), dim=-1)
+
+
+def refuse_bad_rows(row_maximum: Tensor) -> None:
+    """Refuse log-weights by their row maxima: NaN and +∞ show there, and so do masked rows."""
+    total = row_maximum.sum()
+    if torch.isfinite(total):
+        return
+    refuse_not_finite(
+        "the log-weights", int((row_maximum.isnan() | (row_maximum == math.inf)).sum())
+    )
+    refuse_fully_masked(int((row_maximum == -math.inf).sum()))
+
+
+def weights_error(
+    source: LogWeights,
+    row_norm: Float[Tensor, "*batch n"],
+    row_doubt: Float[Tensor, "*batch n"],
+    row_reach: Float[Tensor, "*batch n"],
+) -> Float[Tensor, "*batch"]:
+    """How far the computed softmax may lie, in Frobenius norm, from the one that was meant.
+
+    ``row_norm`` is the Euclidean norm of each row of weights, ``row_doubt`` one minus its
+    largest weight, ``row_reach`` the largest magnitude among its log-weights. If every
+    log-weight moves by at most η, a weight w moves by at most min(w, 1−w)(e^{2η}−1): rows
+    that are nearly one-hot hardly feel it.
+    """
+    eta = torch.as_tensor(source.error)
+    if source.dtype != torch.float64:
+        eta = eta + unit_roundoff(source.dtype) * row_reach
+    spread = torch.minimum(row_norm, math.sqrt(2) * row_doubt)
+    moved = torch.minimum(torch.expm1(2 * eta) * spread, torch.tensor(math.sqrt(2)))
+    moved = torch.where(spread > 0, moved, 0.0)
+    size = math.sqrt(source.shape[-1])
+    arithmetic = (WEIGHT_ROUNDINGS + size) * unit_roundoff(torch.float64) * row_norm
+    return torch.linalg.vector_norm(moved + arithmetic, dim=-1)

@@ -1,0 +1,1 @@
+"""What the papers prove, and the finite law."""
