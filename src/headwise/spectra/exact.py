@@ -18,4 +18,4 @@ def svd_spectrum(matrix: Float[Tensor, "*batch n m"]) -> Spectrum:
     """
     values = torch.linalg.svdvals(matrix.double())
     error = factorisation_error(values[..., 0], max(matrix.shape[-2:]))
-    return Spectrum(values, error=error, method="svd")
+    return Spectrum(values, error=error, methods=("svd",) * error.numel())

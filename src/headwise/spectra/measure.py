@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.spectra.exact import svd_spectrum
+from headwise.spectra.counting import Method, count_at
 from headwise.spectra.ranks import (
     Counts,
     effective_rank,
@@ -15,11 +15,10 @@ from headwise.spectra.ranks import (
     numerical_rank,
     stable_rank,
 )
-from headwise.spectra.rounding import storage_error
-from headwise.spectra.sources import LogWeights, Source, as_matrices, refuse_not_finite
+from headwise.spectra.resolving import whole_spectrum
+from headwise.spectra.sources import LogWeights, Source, as_source
 from headwise.spectra.spectrum import Spectrum
-from headwise.spectra.tolerance import PAPER_TOLERANCE, Tolerance, threshold
-from headwise.spectra.weights import softmax_matrix, weights_error
+from headwise.spectra.tolerance import PAPER_TOLERANCE, Absolute, Tolerance, threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +52,18 @@ class Measurement:
         return energy_rank(self.spectrum, share)
 
 
-def count(source: Source, tolerance: Tolerance = PAPER_TOLERANCE) -> Counts:
+def count(
+    source: Source, tolerance: Tolerance = PAPER_TOLERANCE, method: Method = "cheapest"
+) -> Counts:
     """The numerical rank of each matrix: how many singular values are at least ε.
 
     >>> int(count(torch.ones(5, 5, dtype=torch.float64)))
     1
     """
-    return measure(source, tolerance).rank
+    given = as_source(source)
+    if isinstance(tolerance, Absolute):
+        return count_at(given, tolerance.epsilon, method)
+    return _rank(whole_spectrum(given), tolerance, given)[0]
 
 
 def spectrum(source: Source) -> Spectrum:
@@ -68,31 +72,23 @@ def spectrum(source: Source) -> Spectrum:
     >>> spectrum(torch.eye(2, dtype=torch.float64)).values
     tensor([1., 1.], dtype=torch.float64)
     """
-    return measure(source).spectrum
+    return whole_spectrum(as_source(source))
 
 
 def measure(source: Source, tolerance: Tolerance = PAPER_TOLERANCE) -> Measurement:
     """Rank, spectrum and the numbers that follow from it, for each matrix of a batch.
 
-    >>> measure(LogWeights(torch.zeros(3, 3))).rank[0].low
+    >>> int(measure(LogWeights(torch.zeros(3, 3, dtype=torch.float64))).rank)
     1
     """
-    matrix, delta = _matrix_and_doubt(source)
-    found = svd_spectrum(matrix)
-    assert found.error is not None
-    delta = delta + found.error
-    given = source if isinstance(source, LogWeights) else as_matrices(source)
-    epsilon = threshold(tolerance, found.largest, given.shape, given.dtype)
-    rank = numerical_rank(found, epsilon, delta)
+    given = as_source(source)
+    found = whole_spectrum(given)
+    rank, epsilon = _rank(found, tolerance, given)
     return Measurement(rank, found, tolerance, epsilon, given.shape, given.dtype)
 
 
-def _matrix_and_doubt(source: Source) -> tuple[Tensor, Tensor]:
-    if isinstance(source, LogWeights):
-        matrix = softmax_matrix(source)
-        reach = torch.where(source.values.isfinite(), source.values.abs(), 0).amax(-1).double()
-        norm, doubt = torch.linalg.vector_norm(matrix, dim=-1), 1 - matrix.amax(-1)
-        return matrix, weights_error(source, norm, doubt, reach)
-    matrix = as_matrices(source)
-    refuse_not_finite("the matrix", int((~matrix.isfinite().all(-1)).sum()))
-    return matrix.double(), storage_error(matrix)
+def _rank(
+    found: Spectrum, tolerance: Tolerance, given: Tensor | LogWeights
+) -> tuple[Counts, Tensor]:
+    epsilon = threshold(tolerance, found.largest, given.shape, given.dtype)
+    return numerical_rank(found, epsilon, torch.as_tensor(found.error)), epsilon

@@ -130,7 +130,8 @@ def numerical_rank(
     values = spectrum.whole()
     low = (values >= (epsilon + delta).unsqueeze(-1)).sum(-1)
     high = (values >= (epsilon - delta).unsqueeze(-1)).sum(-1)
-    return Counts(low.cpu(), high.cpu(), delta.cpu(), (spectrum.method,) * low.numel())
+    methods = spectrum.methods or ("given",) * low.numel()
+    return Counts(low.cpu(), high.cpu(), delta.cpu(), methods)
 
 
 def stable_rank(spectrum: Spectrum) -> Float[Tensor, "*batch"]:

@@ -30,13 +30,24 @@ class LogWeights:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", as_matrices(self.values, "the log-weights"))
-        error = torch.as_tensor(self.error, dtype=torch.float64, device=self.values.device)
-        if not bool((error >= 0).all()):
+        if not bool((self.row_error >= 0).all()):
             raise BadInputError(
                 "the error of the log-weights must not be negative or NaN",
                 hint="pass a bound of zero or more",
             )
-        object.__setattr__(self, "error", error.expand(self.values.shape[:-1]))
+
+    @property
+    def row_error(self) -> Tensor:
+        """``error`` as one number per row."""
+        error = torch.as_tensor(self.error, dtype=torch.float64, device=self.values.device)
+        return error.expand(self.values.shape[:-1])
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the log-weights are exactly the ones meant."""
+        if self.dtype != torch.float64:
+            return False
+        return not bool(torch.as_tensor(self.error).any())
 
     @property
     def shape(self) -> torch.Size:
@@ -75,6 +86,15 @@ def as_matrices(values: Tensor | np.ndarray, name: str = "the matrix") -> Tensor
             hint="pass at least one row, one column and one matrix",
         )
     return tensor.detach()
+
+
+def as_source(source: Source) -> Tensor | LogWeights:
+    """A source with its shape and dtype checked.
+
+    >>> as_source(np.eye(2)).shape
+    torch.Size([2, 2])
+    """
+    return source if isinstance(source, LogWeights) else as_matrices(source)
 
 
 def refuse_not_finite(name: str, bad: int) -> None:

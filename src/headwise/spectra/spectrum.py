@@ -23,8 +23,8 @@ class Spectrum:
     """
 
     values: Float[Tensor, "*batch k"]
-    error: Tensor | None = None
-    method: str = "svd"
+    error: Tensor | float = 0.0
+    methods: tuple[str, ...] = ()
     unseen: int = 0
     unseen_energy: Tensor | None = None
 

@@ -1,0 +1,103 @@
+"""Sparse entries fall into blocks that share no row and no column; their spectra are theirs.
+
+The blocks of a whole batch are found in one graph and solved together, grouped by size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+#: Blocks are solved together up to these sizes, and one by one beyond the last.
+SIZE_CLASSES = np.array([2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
+LARGEST_CLASS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Entries sorted into blocks: ``of_entry`` numbers the block each entry lies in.
+
+    ``row`` and ``column`` place the entry inside its block; ``height`` and ``width`` are
+    the sizes of the blocks.
+    """
+
+    of_entry: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+    values: np.ndarray
+    height: np.ndarray
+    width: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.height)
+
+
+def find_blocks(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Blocks:
+    """The connected components of the bipartite graph; entries come row by row.
+
+    >>> blocks = find_blocks(np.array([0, 0, 5]), np.array([1, 2, 7]), np.ones(3))
+    >>> len(blocks), blocks.width.tolist()
+    (2, [2, 1])
+    """
+    first = np.flatnonzero(np.diff(rows, prepend=-1))
+    row = np.repeat(np.arange(len(first)), np.diff(first, append=len(rows)))
+    names, column = np.unique(columns, return_inverse=True)
+    n, m = len(first), len(names)
+    # In compressed rows: nodes 0…n−1 are rows with edges, n…n+m−1 are columns without.
+    start = np.concatenate((first, np.full(m + 1, len(rows)))).astype(np.int32)
+    edges = csr_array((np.ones(len(rows)), (n + column).astype(np.int32), start), (n + m, n + m))
+    how_many, label = connected_components(edges, directed=False)
+    row_place, height = _place_within(label[:n], how_many)
+    column_place, width = _place_within(label[n:], how_many)
+    return Blocks(label[row], row_place[row], column_place[column], values, height, width)
+
+
+def _place_within(label: np.ndarray, how_many: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each member its running number inside its block, and the size of each block."""
+    size = np.bincount(label, minlength=how_many)
+    order = np.argsort(label, kind="stable")
+    place = np.empty(len(label), dtype=np.int64)
+    place[order] = np.arange(len(label)) - np.repeat(np.cumsum(size) - size, size)
+    return place, size
+
+
+def singular_values(blocks: Blocks) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (block numbers, their singular values, a row each), one pair per size class.
+
+    >>> blocks = find_blocks(np.array([0, 0]), np.array([0, 1]), np.array([3.0, 4.0]))
+    >>> [values.tolist() for _, values in singular_values(blocks)]
+    [[[5.0]]]
+    """
+    thin = np.minimum(blocks.height, blocks.width) == 1
+    if thin.any():
+        energy = np.bincount(blocks.of_entry, blocks.values**2, minlength=len(blocks))
+        yield np.flatnonzero(thin), np.sqrt(energy[thin])[:, None]
+    size = np.where(thin, 0, _size_class(np.maximum(blocks.height, blocks.width)))
+    for side in np.unique(size[~thin]):
+        chosen = np.flatnonzero(size == side)
+        if side <= LARGEST_CLASS:
+            yield chosen, np.linalg.svd(stacked(blocks, chosen), compute_uv=False)
+        else:
+            for block in chosen[:, None]:
+                yield block, np.linalg.svd(stacked(blocks, block), compute_uv=False)
+
+
+def _size_class(side: np.ndarray) -> np.ndarray:
+    """Round sizes up so that few classes remain; large blocks are a class for themselves."""
+    at = np.searchsorted(SIZE_CLASSES, side)
+    return np.append(SIZE_CLASSES, LARGEST_CLASS + 1)[at]
+
+
+def stacked(blocks: Blocks, chosen: np.ndarray) -> np.ndarray:
+    """The chosen blocks as one array of matrices, the smaller ones filled up with zeros."""
+    slot = np.full(len(blocks), -1)
+    slot[chosen] = np.arange(len(chosen))
+    at = slot[blocks.of_entry]
+    mine = at >= 0
+    dense = np.zeros((len(chosen), blocks.height[chosen].max(), blocks.width[chosen].max()))
+    dense[at[mine], blocks.row[mine], blocks.column[mine]] = blocks.values[mine]
+    return dense

@@ -1,0 +1,122 @@
+"""How many singular values are at least ε: the cheapest method that can tell, with δ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError
+from headwise.spectra.batches import dense_chunks, flat_batch
+from headwise.spectra.dense import Thresholds, count_by_svd, count_dense
+from headwise.spectra.dominant import DominantEntries, dominant_entries, dominant_weights
+from headwise.spectra.inertia import count_by_inertia
+from headwise.spectra.near_hardmax import count_near_hardmax
+from headwise.spectra.ranks import Count, Counts
+from headwise.spectra.sources import LogWeights
+
+Method = Literal["cheapest", "near-hardmax", "dense", "svd", "inertia"]
+
+#: Doubt beyond this share of ε is counted on both sides of ε instead of being part of δ.
+SMALL_DOUBT = 1e-3
+
+#: Below this size it does not pay to look for sparsity first.
+SMALLEST_SPARSE = 16
+
+Counter = Callable[[Thresholds], list[Count]]
+
+
+def count_at(source: Tensor | LogWeights, epsilon: float, method: Method = "cheapest") -> Counts:
+    """One certified count per matrix, by the method named or the cheapest that can answer.
+
+    >>> count_at(torch.eye(3, dtype=torch.float64), 1e-8, "svd").methods
+    ('svd',)
+    """
+    _refuse_unknown(method)
+    flat = flat_batch(source)
+    batch, size = flat.shape[0], min(flat.shape[-2:])
+    counts: list[Count | None] = [None] * batch
+    if method == "near-hardmax" or (method == "cheapest" and size >= SMALLEST_SPARSE):
+        for i, count in _count_sparse(flat, epsilon):
+            counts[i] = count
+    left = [i for i, count in enumerate(counts) if count is None]
+    if left and method == "near-hardmax":
+        raise BadInputError(
+            f"{len(left)} of {batch} matrices are not nearly one-hot",
+            hint="leave the method out: the cheapest that can answer is taken",
+        )
+    for i, count in _count_rest(flat, torch.tensor(left, dtype=torch.int64), epsilon, method):
+        counts[i] = count
+    return Counts.of([c for c in counts if c is not None], source.shape[:-2])
+
+
+def _refuse_unknown(method: str) -> None:
+    if method not in get_args(Method):
+        raise BadInputError(
+            f"there is no method {method!r}", hint=f"choose one of {', '.join(get_args(Method))}"
+        )
+
+
+def _count_sparse(flat: Tensor | LogWeights, epsilon: float) -> Iterator[tuple[int, Count]]:
+    """Numbers and counts of the matrices whose rows are nearly one-hot."""
+    find = dominant_weights if isinstance(flat, LogWeights) else dominant_entries
+    entries = find(flat, epsilon)  # type: ignore[arg-type]
+    if not entries.sparse.any():
+        return
+    counts = bracketed(
+        lambda at: _near_hardmax(entries, at),
+        epsilon,
+        torch.from_numpy(entries.doubt),
+        min(entries.shape),
+    )
+    for i in np.flatnonzero(entries.sparse).tolist():
+        yield i, counts[i]
+
+
+def _near_hardmax(entries: DominantEntries, at: Thresholds) -> list[Count]:
+    low, high, delta = count_near_hardmax(entries, at.epsilon.numpy(), at.doubt.numpy())
+    rows = zip(low.tolist(), high.tolist(), delta.tolist(), strict=True)
+    return [Count(*row, "near-hardmax") for row in rows]
+
+
+def _count_rest(
+    flat: Tensor | LogWeights, chosen: Tensor, epsilon: float, method: Method
+) -> Iterator[tuple[int, Count]]:
+    """Numbers and counts of the chosen matrices, taken as dense ones."""
+    if len(chosen) == 0:
+        return
+    count = {"svd": count_by_svd, "inertia": _by_inertia}.get(method, count_dense)
+    for part, matrices, doubt in dense_chunks(flat, chosen):
+        found = bracketed(
+            lambda at, m=matrices: count(m, at), epsilon, doubt, min(matrices.shape[-2:])
+        )
+        yield from zip(part.tolist(), found, strict=True)
+
+
+def _by_inertia(matrices: Tensor, at: Thresholds) -> list[Count]:
+    return [
+        count_by_inertia(matrix, float(epsilon), float(doubt))
+        for matrix, epsilon, doubt in zip(matrices, at.epsilon, at.doubt, strict=True)
+    ]
+
+
+def bracketed(counter: Counter, epsilon: float, doubt: Tensor, most: int) -> list[Count]:
+    """Counts of matrices known to within ``doubt``: part of δ if small, else two-sided.
+
+    A matrix that may lie ``doubt`` from the one meant surely has the singular values that
+    exceed ε + doubt, and possibly all those that exceed ε − doubt.
+    """
+    wide = doubt > SMALL_DOUBT * epsilon
+    low = counter(Thresholds(torch.where(wide, epsilon + doubt, epsilon), doubt * ~wide))
+    if not bool(wide.any()):
+        return low
+    # Where the doubt exceeds ε every singular value may count, whatever is seen.
+    below = torch.where(wide & (doubt < epsilon), epsilon - doubt, epsilon)
+    high = counter(Thresholds(below, doubt * ~wide))
+    return [
+        Count(lo.low, most if d >= epsilon else hi.high, d + hi.delta, lo.method) if w else lo
+        for lo, hi, d, w in zip(low, high, doubt.tolist(), wide.tolist(), strict=True)
+    ]

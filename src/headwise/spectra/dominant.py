@@ -1,0 +1,188 @@
+"""One pass over a matrix keeps the few entries that matter; the rest is bounded in norm.
+
+Dropping entries moves every singular value by at most the Frobenius norm of what was
+dropped (Weyl). A matrix whose rows are nearly one-hot keeps little more than one entry a
+row, and all later work is on those.
+
+The pass takes the maximum over groups of columns, so that only the groups that can hold a
+kept entry are read again: the matrix itself is read once and never copied.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.spectra.rounding import storage_error
+from headwise.spectra.sources import LogWeights, refuse_not_finite
+from headwise.spectra.weights import refuse_bad_rows, softmax_rounding, weights_error
+
+#: What may be dropped, in Frobenius norm, as a fraction of ε.
+DROPPED_SHARE = 1e-4
+
+#: Group width in columns: wide enough for vector registers, small enough to skip most groups.
+GROUP_WIDTH = 8
+GROUPS_PER_ROW = 8
+
+#: Above so many kept groups a row (on average) a matrix is not worth treating as sparse.
+MOST_GROUPS = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class DominantEntries:
+    """The kept entries of a batch, row by row; rows and columns are numbered across it.
+
+    ``sparse`` says which matrices were worth it: only those have entries here.
+    ``dropped`` bounds the Frobenius norm of what was left out, and ``doubt`` how far the
+    entries of each matrix may lie from those meant.
+    """
+
+    batch: int
+    shape: tuple[int, int]
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    sparse: np.ndarray
+    dropped: float
+    doubt: np.ndarray
+
+    @property
+    def matrix_of_entry(self) -> np.ndarray:
+        """Which matrix each kept entry belongs to."""
+        return self.rows // self.shape[0]
+
+
+def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
+    """The softmax weights that can matter at ε.
+
+    >>> kept = dominant_weights(LogWeights(torch.tensor([[0.0, -99.0], [3.0, 3.0]])), 1e-8)
+    >>> kept.values
+    array([1. , 0.5, 0.5])
+    """
+    batch, n, m = _flat_shape(source.values)
+    logits = source.values.reshape(batch * n, m)
+    peaks = _group_peaks(logits)
+    top = peaks.amax(-1, keepdim=True)
+    refuse_bad_rows(top)
+    reach = math.log(math.sqrt(n * m) / (DROPPED_SHARE * epsilon))
+    floor = top - reach
+    row, column, value, sparse = _gather(
+        logits, peaks >= floor, batch, lambda v, r: v >= floor[r, 0]
+    )
+    depth = (value.double() - top.double()[row, 0]).cpu().numpy()
+    row, column = row.cpu().numpy(), column.cpu().numpy()
+    weight = np.exp(depth)
+    total = np.bincount(row, weight, minlength=batch * n)
+    value = weight / total[row]
+    doubt = _doubt(source, (row, value, total), (top.double().abs() + reach).cpu())
+    column += row // n * m
+    dropped = DROPPED_SHARE * epsilon
+    return DominantEntries(batch, (n, m), row, column, value, sparse, dropped, doubt)
+
+
+def _doubt(
+    source: LogWeights, kept: tuple[np.ndarray, np.ndarray, np.ndarray], reach: Tensor
+) -> np.ndarray:
+    """For each matrix, how far its kept weights may lie from those meant."""
+    batch, n, _ = _flat_shape(source.values)
+    if source.is_exact:
+        # Rows of weights have norm at most one.
+        return np.full(batch, softmax_rounding(source.shape) * math.sqrt(n))
+    row, value, total = kept
+    norm = torch.from_numpy(np.sqrt(np.bincount(row, value * value, minlength=batch * n)))
+    least = torch.from_numpy(1 - 1 / np.maximum(total, 1))
+    facts = (x.view(source.shape[:-1]) for x in (norm, least, reach))
+    return weights_error(source, *facts).flatten().numpy()
+
+
+def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:
+    """The entries of a matrix that can matter at ε, whatever their sign.
+
+    >>> dominant_entries(torch.tensor([[1.0, 0.0], [0.0, -2.0]]).double(), 1e-8).values
+    array([ 1., -2.])
+    """
+    batch, n, m = _flat_shape(matrix)
+    flat = matrix.reshape(batch * n, m)
+    peaks = torch.maximum(_group_peaks(flat), -_group_peaks(flat, torch.amin, torch.minimum))
+    refuse_not_finite("the matrix", int((~peaks.isfinite().all(-1)).sum()))
+    smallest = DROPPED_SHARE * epsilon / math.sqrt(n * m)
+    row, column, value, sparse = _gather(
+        flat, peaks >= smallest, batch, lambda v, _: v.abs() >= smallest
+    )
+    row, column, value = (x.cpu().numpy() for x in (row, column, value.double()))
+    column += row // n * m
+    dropped, doubt = DROPPED_SHARE * epsilon, storage_error(matrix).flatten().cpu().numpy()
+    return DominantEntries(batch, (n, m), row, column, value, sparse, dropped, doubt)
+
+
+def _flat_shape(matrices: Tensor) -> tuple[int, int, int]:
+    n, m = matrices.shape[-2:]
+    return matrices.numel() // (n * m), n, m
+
+
+def _group_width(m: int) -> int:
+    """Columns j, j + width, j + 2·width, … form group j."""
+    wide = GROUP_WIDTH * math.ceil(m / (GROUP_WIDTH * GROUPS_PER_ROW))
+    return min(wide, m)
+
+
+def _group_peaks(
+    flat: Tensor,
+    extreme: Callable[..., Tensor] = torch.amax,
+    of_two: Callable[..., Tensor] = torch.maximum,
+) -> Tensor:
+    m, width = flat.shape[-1], _group_width(flat.shape[-1])
+    whole = m // width * width
+    peaks = extreme(flat[:, :whole].unflatten(-1, (-1, width)), -2)
+    if rest := m - whole:
+        peaks[:, :rest] = of_two(peaks[:, :rest], flat[:, whole:])
+    return peaks
+
+
+def _gather(
+    flat: Tensor, hit: Tensor, batch: int, keep: Callable[[Tensor, Tensor], Tensor]
+) -> tuple[Tensor, Tensor, Tensor, np.ndarray]:
+    """Row, column and value of the entries worth keeping in the groups that were hit.
+
+    Last comes which matrices are sparse; those that are not give no entries.
+    """
+    m, width = flat.shape[-1], hit.shape[-1]
+    row, group = _true_positions(hit)
+    row, group, sparse = _worthwhile(row, group, (batch, flat.shape[0] // batch))
+    row, group = row.unsqueeze(-1), group.unsqueeze(-1)
+    members = group + torch.arange(0, m, width, device=flat.device)
+    values = torch.take(flat, row * m + members.clamp(max=m - 1))
+    kept = keep(values, row)
+    if m % width:
+        kept &= members < m
+    index, member = _true_positions(kept)
+    return row[index, 0], members[index, member], values[index, member], sparse
+
+
+def _worthwhile(
+    row: Tensor, group: Tensor, shape: tuple[int, int]
+) -> tuple[Tensor, Tensor, np.ndarray]:
+    """Drop the matrices that keep too many groups; say which stay."""
+    batch, n = shape
+    matrix = torch.div(row, n, rounding_mode="floor")
+    sparse = torch.bincount(matrix, minlength=batch) <= MOST_GROUPS * n
+    if not bool(sparse.all()):
+        stay = sparse[matrix]
+        row, group = row[stay], group[stay]
+    return row, group, sparse.cpu().numpy()
+
+
+def _true_positions(hit: Tensor) -> tuple[Tensor, Tensor]:
+    if hit.is_cuda:
+        where = hit.view(-1).nonzero().squeeze(-1)
+    else:
+        # numpy skips runs of False eight bytes at a time; torch looks at each.
+        where = torch.from_numpy(np.flatnonzero(hit.numpy()))
+    width = hit.shape[-1]
+    row = torch.div(where, width, rounding_mode="floor")
+    return row, where - row * width

@@ -1,0 +1,245 @@
+"""Rank and spectrum of matrices whose rows are nearly one-hot, from their few entries.
+
+Rows with a single entry anchor their column. Rows that sit on the same column add up to one
+row of length d, so the anchored columns S stand as a diagonal block D above the remaining
+rows B = [B_S, B_U]:
+
+    A ~ [ D    0  ]        A has as many σ ≥ ε as D has columns, plus as many as
+        [ B_S  B_U ]       M^{-1/2} B_U has,   M = I + B_S (D² − ε²)^{-1} B_Sᵀ
+
+(Schur complement of AᵀA − ε², then Woodbury). Because I ≤ M ≤ diag(1 + g), with g the row
+sums of |M − I|, the singular values of B_U itself decide the count unless one lies in the
+window [ε, ε√(1+g)]; and B_U, free of the anchored columns, falls into tiny blocks. Where a
+value does lie in the window, M is taken with its strong ties, and the weak ones, whose row
+sums are at most g', leave a window of [ε√(1−g'), ε√(1+g')]; and last with all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from headwise.spectra.blocks import Blocks, find_blocks, singular_values, stacked
+from headwise.spectra.dominant import DominantEntries
+from headwise.spectra.rounding import SAFETY, unit_roundoff
+
+#: A column is anchored when its single-entry rows have a norm of so many ε.
+ANCHOR_STRENGTH = 1e3
+
+#: Ties to anchored columns of at least this size enter M in full; weaker ones are bounded.
+#: A count still open after the first is taken up with every tie.
+STRONG_TIES = (1e-4, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Remainder:
+    """What is left when single-entry rows have been gathered into anchors."""
+
+    batch: int
+    shape: tuple[int, int]
+    energy: np.ndarray  # squared length of each column's anchor, 0 where it has none
+    rows: np.ndarray  # entries of the rows that anchor nothing
+    columns: np.ndarray
+    values: np.ndarray
+
+    @property
+    def tied(self) -> np.ndarray:
+        """Which of the entries lie in anchored columns."""
+        return self.energy[self.columns] > 0
+
+    def only(self, chosen: np.ndarray) -> _Remainder:
+        """The same with the chosen entries alone."""
+        return replace(
+            self,
+            rows=self.rows[chosen],
+            columns=self.columns[chosen],
+            values=self.values[chosen],
+        )
+
+    def blocks(self) -> Blocks:
+        """The blocks into which the entries fall."""
+        return find_blocks(self.rows, self.columns, self.values)
+
+
+def count_near_hardmax(
+    entries: DominantEntries, epsilon: np.ndarray, doubt: np.ndarray | float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each matrix: how many σ are surely ≥ ε, how many may be, and the δ it rests on.
+
+    ``doubt`` is how far each matrix may lie from the one meant; it enters δ.
+
+    >>> import torch
+    >>> from headwise.spectra.dominant import dominant_entries
+    >>> kept = dominant_entries(torch.eye(3, dtype=torch.float64)[[0, 0, 2]], 1e-8)
+    >>> low, high, delta = count_near_hardmax(kept, np.array([1e-8]))
+    >>> low.tolist(), high.tolist()
+    ([2], [2])
+    """
+    delta = doubt + entries.dropped + block_rounding(entries)
+    rest = _remainder(entries, epsilon)
+    anchors = (rest.energy > 0).reshape(entries.batch, -1).sum(-1)
+    if rest.tied.all():
+        return anchors, anchors, delta
+    low, high, owner = _count_loose(rest, epsilon, delta)
+    low, high = (anchors + _per_matrix(rest.batch, owner, part) for part in (low, high))
+    return low, high, delta
+
+
+def spectrum_near_hardmax(entries: DominantEntries) -> np.ndarray:
+    """All singular values of each matrix, descending, from the components of its entries.
+
+    >>> import torch
+    >>> from headwise.spectra.dominant import dominant_entries
+    >>> kept = dominant_entries(torch.eye(3, dtype=torch.float64)[[0, 0, 2]], 1e-8)
+    >>> spectrum_near_hardmax(kept).round(6).tolist()
+    [[1.414214, 1.0, 0.0]]
+    """
+    n, m = entries.shape
+    rest = _remainder(entries, np.zeros(entries.batch))
+    anchored = np.flatnonzero(rest.energy)
+    # An anchor stands as one row of its own, numbered behind the rows there are.
+    rows = np.concatenate((rest.rows, entries.batch * n + anchored))
+    columns = np.concatenate((rest.columns, anchored))
+    values = np.concatenate((rest.values, np.sqrt(rest.energy[anchored])))
+    blocks = find_blocks(rows, columns, values)
+    owner = _owner(blocks, columns // m)
+    pairs = [
+        (np.repeat(owner[chosen], found.shape[1]), found.ravel())
+        for chosen, found in singular_values(blocks)
+    ]
+    return _sorted_rows(pairs, entries.batch, min(n, m))
+
+
+def _sorted_rows(pairs: list[tuple[np.ndarray, np.ndarray]], batch: int, width: int) -> np.ndarray:
+    """Values with their owners as one descending row per owner, filled up with zeros."""
+    spectrum = np.zeros((batch, width))
+    if not pairs:
+        return spectrum
+    owner, value = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    order = np.lexsort((-value, owner))
+    owner, value = owner[order], value[order]
+    start = np.searchsorted(owner, np.arange(batch))
+    place = np.arange(len(owner)) - start[owner]
+    # Blocks are padded to squares, so zeros beyond the matrix's own size may follow.
+    fits = place < width
+    spectrum[owner[fits], place[fits]] = value[fits]
+    return spectrum
+
+
+def block_rounding(entries: DominantEntries) -> np.ndarray:
+    """What the small float64 factorisations may add, for each matrix."""
+    energy = np.bincount(entries.matrix_of_entry, entries.values**2, minlength=entries.batch)
+    return SAFETY * unit_roundoff(torch.float64) * np.sqrt(max(entries.shape) * energy)
+
+
+def _remainder(entries: DominantEntries, epsilon: np.ndarray) -> _Remainder:
+    """Gather single-entry rows into anchors; keep the rest."""
+    n, m = entries.shape
+    single = np.bincount(entries.rows, minlength=entries.batch * n)[entries.rows] == 1
+    columns, values = entries.columns, entries.values
+    energy = np.bincount(columns[single], values[single] ** 2, minlength=entries.batch * m)
+    energy[energy < np.repeat((ANCHOR_STRENGTH * epsilon) ** 2, m)] = 0
+    rest = ~(single & (energy[columns] > 0))
+    return _Remainder(
+        entries.batch, entries.shape, energy, entries.rows[rest], columns[rest], values[rest]
+    )
+
+
+def _count_loose(
+    rest: _Remainder, epsilon: np.ndarray, delta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each block of B_U: σ that surely count, σ that may, and the matrix it is of."""
+    free = rest.only(~rest.tied)
+    blocks = free.blocks()
+    owner = _owner(blocks, free.rows // rest.shape[0])
+    window = np.zeros(len(blocks))
+    np.maximum.at(window, blocks.of_entry, _slack(rest, epsilon, math.inf)[free.rows])
+    sure = np.sqrt(1 + window) * (epsilon + delta)[owner]
+    possible = (epsilon - delta)[owner]
+    low = np.zeros(len(blocks), dtype=np.int64)
+    high = np.zeros_like(low)
+    for chosen, values in singular_values(blocks):
+        low[chosen] = (values >= sure[chosen, None]).sum(-1)
+        high[chosen] = (values >= possible[chosen, None]).sum(-1)
+    for strong in STRONG_TIES:
+        if (low == high).all():
+            break
+        _settle(rest, (blocks.of_entry, owner, low, high), (epsilon, delta), strong)
+    return low, high, owner
+
+
+def _slack(rest: _Remainder, epsilon: np.ndarray, strong: float) -> np.ndarray:
+    """For each row, the absolute row sum of what M holds beyond its strong ties."""
+    n, m = rest.shape
+    tied = rest.only(rest.tied)
+    at = tied.columns
+    pull = np.abs(tied.values) / np.sqrt(rest.energy[at] - epsilon[at // m] ** 2)
+    held = np.where(np.abs(tied.values) >= strong * np.sqrt(rest.energy[at]), pull, 0)
+    crowd = np.bincount(at, pull, minlength=rest.batch * m)[at]
+    held_crowd = np.bincount(at, held, minlength=rest.batch * m)[at]
+    beyond = pull * crowd - held * held_crowd
+    return np.bincount(tied.rows, beyond, minlength=rest.batch * n)
+
+
+def _settle(
+    rest: _Remainder,
+    counted: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    thresholds: tuple[np.ndarray, np.ndarray],
+    strong: float,
+) -> None:
+    """Where blocks of B_U left a doubt, count again with the strong ties of M in full.
+
+    The count of a component replaces, in ``low`` and ``high``, those of its blocks.
+    """
+    of_entry, owner, low, high = counted
+    epsilon, delta = thresholds
+    m = rest.shape[1]
+    doubtful = np.isin(rest.columns // m, owner[low != high])
+    part = rest.only(doubtful)
+    held = ~part.tied | (np.abs(part.values) >= strong * np.sqrt(part.energy[part.columns]))
+    slack = _slack(part, epsilon, strong)
+    part, loose = part.only(held), ~part.tied[held]
+    components = part.blocks()
+    component_of_block = np.full(len(low), -1)
+    # Loose entries stand in the same order in ``rest`` and in the blocks.
+    component_of_block[of_entry[doubtful[~rest.tied]]] = components.of_entry[loose]
+    for component in np.unique(component_of_block[low != high]):
+        members = np.flatnonzero(component_of_block == component)
+        matrix = owner[members[0]]
+        given = (float(epsilon[matrix]), slack)
+        values, window = _component(part, components, component, given)
+        low[members], high[members] = 0, 0
+        low[members[0]] = (values >= (epsilon + delta)[matrix] * math.sqrt(1 + window)).sum()
+        high[members[0]] = (
+            values >= (epsilon - delta)[matrix] * math.sqrt(max(0, 1 - window))
+        ).sum()
+
+
+def _component(
+    rest: _Remainder, components: Blocks, component: int, given: tuple[float, np.ndarray]
+) -> tuple[np.ndarray, float]:
+    """The singular values of M^{-1/2} B_U for one component, and what its M leaves out."""
+    epsilon, slack = given
+    mine = components.of_entry == component
+    dense = stacked(components, np.array([component]))[0]
+    energy = np.zeros(dense.shape[1])
+    energy[components.column[mine]] = rest.energy[rest.columns[mine]]
+    anchored = energy > 0
+    ties = dense[:, anchored] / np.sqrt(energy[anchored] - epsilon**2)
+    root = np.linalg.cholesky(np.eye(len(dense)) + ties @ ties.T)
+    whitened = np.linalg.solve(root, dense[:, ~anchored])
+    return np.linalg.svd(whitened, compute_uv=False), slack[rest.rows[mine]].max()
+
+
+def _owner(blocks: Blocks, matrix_of_entry: np.ndarray) -> np.ndarray:
+    """The matrix each block belongs to."""
+    owner = np.empty(len(blocks), dtype=np.int64)
+    owner[blocks.of_entry] = matrix_of_entry
+    return owner
+
+
+def _per_matrix(batch: int, owner: np.ndarray, count: np.ndarray) -> np.ndarray:
+    return np.bincount(owner, count, minlength=batch).astype(np.int64)

@@ -1,0 +1,53 @@
+"""The whole spectrum of each matrix of a batch: by components where it can be, else by SVD."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.spectra.batches import dense_chunks, flat_batch
+from headwise.spectra.dominant import dominant_entries, dominant_weights
+from headwise.spectra.exact import svd_spectrum
+from headwise.spectra.near_hardmax import block_rounding, spectrum_near_hardmax
+from headwise.spectra.sources import LogWeights
+from headwise.spectra.spectrum import Spectrum
+
+#: Entries are dropped as if the smallest singular value of interest were this.
+FINEST = 1e-9
+
+#: Below this size one decomposition is cheaper than looking for components.
+SMALLEST_SPARSE = 16
+
+
+def whole_spectrum(source: Tensor | LogWeights) -> Spectrum:
+    """All singular values of each matrix, with how far each may lie from the one meant.
+
+    >>> whole_spectrum(torch.eye(2, dtype=torch.float64)).values
+    tensor([1., 1.], dtype=torch.float64)
+    """
+    flat = flat_batch(source)
+    batch, size = flat.shape[0], min(flat.shape[-2:])
+    values = torch.zeros(batch, size, dtype=torch.float64)
+    error = torch.zeros(batch, dtype=torch.float64)
+    sparse = np.zeros(batch, dtype=bool)
+    if size >= SMALLEST_SPARSE:
+        sparse = _fill_sparse(flat, values, error)
+    for part, matrices, doubt in dense_chunks(flat, torch.from_numpy(np.flatnonzero(~sparse))):
+        found = svd_spectrum(matrices)
+        values[part], error[part] = found.values.cpu(), (found.error + doubt).cpu()
+    methods = tuple("near-hardmax" if s else "svd" for s in sparse.tolist())
+    shape = source.shape[:-2]
+    return Spectrum(values.reshape(*shape, size), error.reshape(shape), methods)
+
+
+def _fill_sparse(flat: Tensor | LogWeights, values: Tensor, error: Tensor) -> np.ndarray:
+    """Fill in the rows of the matrices that are nearly one-hot; say which those are."""
+    find = dominant_weights if isinstance(flat, LogWeights) else dominant_entries
+    entries = find(flat, FINEST)  # type: ignore[arg-type]
+    sparse = entries.sparse
+    if sparse.any():
+        found = torch.from_numpy(spectrum_near_hardmax(entries))
+        doubt = torch.from_numpy(entries.doubt + entries.dropped + block_rounding(entries))
+        values[sparse], error[sparse] = found[sparse], doubt[sparse]
+    return sparse
