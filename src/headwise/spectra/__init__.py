@@ -1,7 +1,7 @@
 """Matrices, their spectra, and the numbers called rank; nothing here knows of attention."""
 
 from headwise.spectra.estimate import Estimate
-from headwise.spectra.measure import Measurement, count, measure, spectrum
+from headwise.spectra.measuring import Measurement, count, measure, spectrum
 from headwise.spectra.operators import DenseOperator, FunctionalOperator, Operator
 from headwise.spectra.ranks import (
     Count,

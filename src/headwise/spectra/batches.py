@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,8 +14,8 @@ from headwise.spectra.rounding import storage_error
 from headwise.spectra.sources import LogWeights, refuse_not_finite
 from headwise.spectra.weights import softmax_matrix, softmax_rounding, weights_error
 
-#: Dense work on a chunk takes up to this many times its float64 size.
-WORKING_COPIES = 5
+#: Dense work on one matrix takes up to this many times its float64 size.
+WORKING_COPIES = 3
 
 #: A batch is cut into at least this many chunks, so that extra memory stays below the batch.
 FEWEST_CHUNKS = 8
@@ -36,22 +38,43 @@ def flat_batch(source: Tensor | LogWeights) -> Tensor | LogWeights:
     return source.reshape(-1, *source.shape[-2:])
 
 
-def dense_chunks(
-    source: Tensor | LogWeights, chosen: Tensor
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """The chosen matrices of a flat batch: their numbers, themselves, and their doubt."""
+@dataclass(frozen=True, eq=False)
+class DenseChunk:
+    """A few matrices of a batch: their numbers in it, and how to have them in float64."""
+
+    numbers: Tensor
+    source: Tensor | LogWeights
+
+    def doubt(self) -> Tensor:
+        """For each matrix, how far it may lie from the one meant."""
+        if isinstance(self.source, LogWeights) and self.source.is_exact:
+            batch, n = self.source.shape[:2]
+            # Rows of weights have norm at most one.
+            bound = softmax_rounding(self.source.shape) * math.sqrt(n)
+            return torch.full((batch,), bound, dtype=torch.float64, device=_device(self.source))
+        return matrices_and_doubt(self.source)[1]
+
+    def fresh(self) -> Tensor:
+        """The matrices, made anew: whoever receives them may overwrite them."""
+        matrices = matrices_and_doubt(self.source)[0]
+        return matrices.clone() if matrices is self.source else matrices
+
+
+def dense_chunks(source: Tensor | LogWeights, chosen: Tensor) -> Iterator[DenseChunk]:
+    """The chosen matrices of a flat batch, a few at a time."""
+    if len(chosen) == 0:
+        return
     n, m = source.shape[-2:]
     per_matrix = 8 * n * m
     at_once = max(1, SMALLEST_CHUNK // per_matrix, len(chosen) // FEWEST_CHUNKS)
-    device = source.values.device if isinstance(source, LogWeights) else source.device
     refuse_if_too_large(
         f"the rank of a dense {n}×{m} matrix",
         WORKING_COPIES * per_matrix,
-        device,
+        _device(source),
         "use fewer tokens, or hardmax_rank, which streams and never forms the matrix",
     )
-    for part in chosen.split(at_once):
-        yield part, *matrices_and_doubt(_part(source, part))
+    for numbers in chosen.split(at_once):
+        yield DenseChunk(numbers, _part(source, numbers))
 
 
 def matrices_and_doubt(source: Tensor | LogWeights) -> tuple[Tensor, Tensor]:
@@ -64,11 +87,13 @@ def matrices_and_doubt(source: Tensor | LogWeights) -> tuple[Tensor, Tensor]:
         refuse_not_finite("the matrix", int((~source.isfinite().all(-1)).sum()))
         return source.double(), storage_error(source)
     matrix = softmax_matrix(source)
-    if source.is_exact:
-        return matrix, softmax_rounding(source.shape) * torch.linalg.matrix_norm(matrix)
     reach = torch.where(source.values.isfinite(), source.values.abs(), 0).amax(-1).double()
     norm, doubt = torch.linalg.vector_norm(matrix, dim=-1), 1 - matrix.amax(-1)
     return matrix, weights_error(source, norm, doubt, reach)
+
+
+def _device(source: Tensor | LogWeights) -> torch.device:
+    return source.values.device if isinstance(source, LogWeights) else source.device
 
 
 def _part(source: Tensor | LogWeights, part: Tensor) -> Tensor | LogWeights:

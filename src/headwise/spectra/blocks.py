@@ -35,6 +35,11 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.height)
 
+    @property
+    def work(self) -> np.ndarray:
+        """What a decomposition of each block costs, up to a factor."""
+        return self.height * self.width * np.minimum(self.height, self.width)
+
 
 def find_blocks(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Blocks:
     """The connected components of the bipartite graph; entries come row by row.
@@ -65,19 +70,22 @@ def _place_within(label: np.ndarray, how_many: int) -> tuple[np.ndarray, np.ndar
     return place, size
 
 
-def singular_values(blocks: Blocks) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (block numbers, their singular values, a row each), one pair per size class.
+def singular_values(
+    blocks: Blocks, wanted: np.ndarray | bool = True
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (numbers of wanted blocks, their singular values), one pair per size class.
 
     >>> blocks = find_blocks(np.array([0, 0]), np.array([0, 1]), np.array([3.0, 4.0]))
     >>> [values.tolist() for _, values in singular_values(blocks)]
     [[[5.0]]]
     """
-    thin = np.minimum(blocks.height, blocks.width) == 1
+    thin = (np.minimum(blocks.height, blocks.width) == 1) & wanted
     if thin.any():
         energy = np.bincount(blocks.of_entry, blocks.values**2, minlength=len(blocks))
         yield np.flatnonzero(thin), np.sqrt(energy[thin])[:, None]
-    size = np.where(thin, 0, _size_class(np.maximum(blocks.height, blocks.width)))
-    for side in np.unique(size[~thin]):
+    thick = ~thin & wanted
+    size = np.where(thick, _size_class(np.maximum(blocks.height, blocks.width)), 0)
+    for side in np.unique(size[thick]):
         chosen = np.flatnonzero(size == side)
         if side <= LARGEST_CLASS:
             yield chosen, np.linalg.svd(stacked(blocks, chosen), compute_uv=False)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from headwise.errors import BadInputError
-from headwise.spectra.batches import dense_chunks, flat_batch
+from headwise.spectra.batches import DenseChunk, dense_chunks, flat_batch
 from headwise.spectra.dense import Thresholds, count_by_svd, count_dense
 from headwise.spectra.dominant import DominantEntries, dominant_entries, dominant_weights
 from headwise.spectra.inertia import count_by_inertia
@@ -18,7 +18,7 @@ from headwise.spectra.near_hardmax import count_near_hardmax
 from headwise.spectra.ranks import Count, Counts
 from headwise.spectra.sources import LogWeights
 
-Method = Literal["cheapest", "near-hardmax", "dense", "svd", "inertia"]
+METHODS = ("cheapest", "near-hardmax", "dense", "svd", "inertia")
 
 #: Doubt beyond this share of ε is counted on both sides of ε instead of being part of δ.
 SMALL_DOUBT = 1e-3
@@ -29,7 +29,7 @@ SMALLEST_SPARSE = 16
 Counter = Callable[[Thresholds], list[Count]]
 
 
-def count_at(source: Tensor | LogWeights, epsilon: float, method: Method = "cheapest") -> Counts:
+def count_at(source: Tensor | LogWeights, epsilon: float, method: str = "cheapest") -> Counts:
     """One certified count per matrix, by the method named or the cheapest that can answer.
 
     >>> count_at(torch.eye(3, dtype=torch.float64), 1e-8, "svd").methods
@@ -54,9 +54,9 @@ def count_at(source: Tensor | LogWeights, epsilon: float, method: Method = "chea
 
 
 def _refuse_unknown(method: str) -> None:
-    if method not in get_args(Method):
+    if method not in METHODS:
         raise BadInputError(
-            f"there is no method {method!r}", hint=f"choose one of {', '.join(get_args(Method))}"
+            f"there is no method {method!r}", hint=f"choose one of {', '.join(METHODS)}"
         )
 
 
@@ -73,7 +73,8 @@ def _count_sparse(flat: Tensor | LogWeights, epsilon: float) -> Iterator[tuple[i
         min(entries.shape),
     )
     for i in np.flatnonzero(entries.sparse).tolist():
-        yield i, counts[i]
+        if math.isfinite(counts[i].delta):
+            yield i, counts[i]
 
 
 def _near_hardmax(entries: DominantEntries, at: Thresholds) -> list[Count]:
@@ -83,23 +84,25 @@ def _near_hardmax(entries: DominantEntries, at: Thresholds) -> list[Count]:
 
 
 def _count_rest(
-    flat: Tensor | LogWeights, chosen: Tensor, epsilon: float, method: Method
+    flat: Tensor | LogWeights, chosen: Tensor, epsilon: float, method: str
 ) -> Iterator[tuple[int, Count]]:
     """Numbers and counts of the chosen matrices, taken as dense ones."""
-    if len(chosen) == 0:
-        return
-    count = {"svd": count_by_svd, "inertia": _by_inertia}.get(method, count_dense)
-    for part, matrices, doubt in dense_chunks(flat, chosen):
+    count = {"svd": _by_svd, "inertia": _by_inertia}.get(method, count_dense)
+    for chunk in dense_chunks(flat, chosen):
         found = bracketed(
-            lambda at, m=matrices: count(m, at), epsilon, doubt, min(matrices.shape[-2:])
+            lambda at, c=chunk: count(c, at), epsilon, chunk.doubt(), min(flat.shape[-2:])
         )
-        yield from zip(part.tolist(), found, strict=True)
+        yield from zip(chunk.numbers.tolist(), found, strict=True)
 
 
-def _by_inertia(matrices: Tensor, at: Thresholds) -> list[Count]:
+def _by_svd(chunk: DenseChunk, at: Thresholds) -> list[Count]:
+    return count_by_svd(chunk.fresh(), at)
+
+
+def _by_inertia(chunk: DenseChunk, at: Thresholds) -> list[Count]:
     return [
         count_by_inertia(matrix, float(epsilon), float(doubt))
-        for matrix, epsilon, doubt in zip(matrices, at.epsilon, at.doubt, strict=True)
+        for matrix, epsilon, doubt in zip(chunk.fresh(), at.epsilon, at.doubt, strict=True)
     ]
 
 
@@ -117,6 +120,8 @@ def bracketed(counter: Counter, epsilon: float, doubt: Tensor, most: int) -> lis
     below = torch.where(wide & (doubt < epsilon), epsilon - doubt, epsilon)
     high = counter(Thresholds(below, doubt * ~wide))
     return [
-        Count(lo.low, most if d >= epsilon else hi.high, d + hi.delta, lo.method) if w else lo
+        Count(lo.low, most if d >= epsilon else hi.high, d + max(lo.delta, hi.delta), lo.method)
+        if w
+        else lo
         for lo, hi, d, w in zip(low, high, doubt.tolist(), wide.tolist(), strict=True)
     ]

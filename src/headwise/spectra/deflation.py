@@ -11,7 +11,8 @@ that is all of R, nothing lies below ε and the certificate is complete. Otherwi
 factored once more: as one step of subspace iteration, this gathers the strong directions in
 front (W falls from thousands to below ten) without any pivoting. What ends up below ε/10⁴
 at the bottom is dropped. What remains lies so near ε that squares are harmless: B has as
-many σ ≥ ε as R₂₂ᵀR₂₂/ε² − (I + WᵀW) has positive eigenvalues, and its inertia tells.
+many σ ≥ ε as R₂₂ᵀR₂₂/ε² − (I + WᵀW) has positive eigenvalues, and its inertia tells. Where
+it does not lie so near, the singular values of B are taken.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ SQUARES_SHARE = 1e-4
 #: How often Rᵀ is factored again before giving up.
 ROUNDS = 3
 
+#: Another turn pays when it leaves no more than this share of the rows.
+WORTH_A_TURN = 0.75
+
 
 @dataclass(frozen=True)
 class Deflated:
@@ -54,62 +58,89 @@ class Deflated:
     delta: float
 
 
-def smallest_singular_value(matrices: Float[Tensor, "b n m"]) -> Float[Tensor, " b"]:
-    """A proven lower bound of σ_min of each float64 matrix: 1/‖R^{-1}‖_F; zero if singular.
-
-    >>> float(smallest_singular_value(torch.eye(4, dtype=torch.float64)[None])) > 0.49
-    True
-    """
-    tall = _tall(matrices)
-    triangle = torch.linalg.qr(tall, mode="r").R
-    norm = torch.linalg.matrix_norm(triangle)
-    eye = torch.eye(triangle.shape[-1], dtype=torch.float64, device=triangle.device)
-    inverse = torch.linalg.solve_triangular(triangle, eye.expand_as(triangle), upper=True)
-    bound = _least(torch.linalg.matrix_norm(inverse), norm, triangle.shape[-1])
-    return (bound - factorisation_error(norm, max(tall.shape[-2:]))).clamp(min=0).nan_to_num(0)
-
-
 def count_by_deflation(
-    matrix: Float[Tensor, "n m"], epsilon: float, doubt: float = 0.0
+    matrix: Float[Tensor, "1 n m"], epsilon: float, doubt: float = 0.0
 ) -> Deflated | None:
     """The count for one float64 matrix, or None where QR does not reveal its rank.
 
-    ``doubt`` is how far the matrix may lie from the one meant; it enters δ.
+    The matrix may be overwritten. ``doubt`` is how far it may lie from the one meant; that
+    enters δ.
 
-    >>> count_by_deflation(torch.ones(5, 5, dtype=torch.float64), 1e-8).low
+    >>> count_by_deflation(torch.ones(1, 5, 5, dtype=torch.float64), 1e-8).low
     1
     """
-    size = min(matrix.shape)
-    triangle, delta = _triangle(_tall(matrix))
-    delta += doubt
+    triangle, error = triangles_in_place(matrix)
+    del matrix  # so that its memory can go as soon as R is turned
+    triangle, delta, size = triangle[0], doubt + float(error), triangle.shape[-1]
     if _lead(triangle, epsilon) == size:
         return Deflated(size, size, delta)
     for _ in range(ROUNDS):
         triangle, dropped = _without_negligible_rows(triangle, epsilon)
         if len(triangle) == 0:
             return Deflated(0, 0, delta + dropped)
-        triangle, more = _triangle(triangle.mT)
-        delta += more + dropped
-        found = _count_remainder(triangle, epsilon, delta)
-        if found.delta <= LARGEST_DELTA * epsilon + doubt:
+        triangle, more = (x[0] for x in triangles(triangle.mT[None]))
+        delta += float(more) + dropped
+        if _shrinks(triangle, epsilon):
+            continue
+        found = _count_remainder(triangle, epsilon, delta, LARGEST_DELTA * epsilon + doubt)
+        if found is not None:
             return found
     return None
 
 
-def _tall(matrices: Tensor) -> Tensor:
-    return matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
+def triangles_in_place(
+    matrices: Float[Tensor, "b n m"],
+) -> tuple[Float[Tensor, "b k k"], Float[Tensor, " b"]]:
+    """As ``triangles``, but written over the matrices where their layout allows it.
+
+    >>> matrix = torch.ones(1, 2, 2, dtype=torch.float64)
+    >>> triangles_in_place(matrix)[0].data_ptr() == matrix.data_ptr()
+    True
+    """
+    b, n, m = matrices.shape
+    if n != m or not matrices.is_contiguous():
+        return triangles(matrices)
+    # Stored by rows, a square matrix is its transpose stored by columns, as LAPACK wants it.
+    factored = matrices.mT
+    torch.geqrf(factored, out=(factored, matrices.new_empty(b, n)))
+    factored.triu_()
+    return factored, factorisation_error(torch.linalg.matrix_norm(factored), n)
 
 
-def _triangle(tall: Tensor) -> tuple[Tensor, float]:
-    """R of A = QR, and how far its singular values may lie from those of A."""
-    factored = torch.geqrf(tall)[0][: tall.shape[1]].triu_()
-    norm = torch.linalg.matrix_norm(factored)
-    return factored, float(factorisation_error(norm, max(tall.shape)))
+def triangles(
+    matrices: Float[Tensor, "b n m"],
+) -> tuple[Float[Tensor, "b k k"], Float[Tensor, " b"]]:
+    """R of A = QR for each matrix (or its transpose, if wide), and the error of its σ.
+
+    >>> triangles(torch.ones(1, 3, 1, dtype=torch.float64))[0].abs().squeeze()
+    tensor(1.7321, dtype=torch.float64)
+    """
+    tall = matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
+    triangle = torch.geqrf(tall)[0][:, : tall.shape[-1]].triu_()
+    norm = torch.linalg.matrix_norm(triangle)
+    return triangle, factorisation_error(norm, max(tall.shape[-2:]))
+
+
+def smallest_singular_value(triangle: Float[Tensor, "b k k"]) -> Float[Tensor, " b"]:
+    """A proven lower bound of σ_min of each triangle: 1/‖R^{-1}‖_F; zero if singular.
+
+    >>> float(smallest_singular_value(torch.eye(4, dtype=torch.float64)[None])) > 0.49
+    True
+    """
+    eye = torch.eye(triangle.shape[-1], dtype=torch.float64, device=triangle.device)
+    inverse = torch.linalg.solve_triangular(triangle, eye.expand_as(triangle), upper=True)
+    inverse_norm, norm = torch.linalg.matrix_norm(inverse), torch.linalg.matrix_norm(triangle)
+    return _least(inverse_norm, norm, triangle.shape[-1]).clamp(min=0).nan_to_num(0)
+
+
+def _shrinks(triangle: Tensor, epsilon: float) -> bool:
+    """Whether so many rows have become negligible that another turn pays."""
+    return len(_without_negligible_rows(triangle, epsilon)[0]) < WORTH_A_TURN * len(triangle)
 
 
 def _without_negligible_rows(triangle: Tensor, epsilon: float) -> tuple[Tensor, float]:
     """Drop the bottom rows that together are far below ε; say how much they can matter."""
-    behind = triangle.square().sum(1).flip(0).cumsum(0).flip(0).sqrt()
+    behind = torch.linalg.vector_norm(triangle, dim=1).square().flip(0).cumsum(0).flip(0).sqrt()
     kept = int((behind > DROPPED_SHARE * epsilon).sum())
     return triangle[:kept], 0.0 if kept == len(triangle) else float(behind[kept])
 
@@ -139,37 +170,57 @@ def _lead(triangle: Tensor, epsilon: float) -> int:
     return size
 
 
-def _count_remainder(triangle: Tensor, epsilon: float, delta: float) -> Deflated:
-    """k plus the count of B, with the errors of W, of the metric and of the squares in δ."""
+def _count_remainder(
+    triangle: Tensor, epsilon: float, delta: float, largest: float
+) -> Deflated | None:
+    """k plus the count of B, with the errors of W and of the metric in δ.
+
+    None if δ would exceed ``largest``; else the triangle is overwritten.
+    """
     lead = _lead(triangle, epsilon)
     if lead == len(triangle):
         return Deflated(lead, lead, delta)
-    top, inner = triangle[:lead, :lead], triangle[:lead, lead:]
-    rest, dropped = _without_negligible_rows(triangle[lead:, lead:] / epsilon, 1.0)
+    top, inner, corner = triangle[:lead, :lead], triangle[:lead, lead:], triangle[lead:, lead:]
     coupling = torch.linalg.solve_triangular(top, inner, upper=True)
     coupled, norm = (float(torch.linalg.matrix_norm(x)) for x in (coupling, triangle))
     # A residual in W acts on A only through left vectors that are ε‖R₁₁^{-1}‖ small.
     residual = float(factorisation_error(torch.tensor(norm), lead + 1)) * coupled / CLEARANCE
-    delta += dropped * epsilon + residual + epsilon / (2 * CLEARANCE**2)
+    rest, dropped = _without_negligible_rows(corner, epsilon)
+    delta += residual + dropped + epsilon * (1 / (2 * CLEARANCE**2) + SQUARES_SHARE)
+    if not delta <= largest:
+        return None
     metric = coupling.mT @ coupling
     metric.diagonal().add_(1)
-    delta += SQUARES_SHARE * epsilon
-    found = _count_pencil(rest.mT @ rest, metric, delta / epsilon)
+    del coupling
+    rest.div_(epsilon)
+    found = _count_by_squares(rest, metric, delta / epsilon)
     if found is None:
-        return Deflated(lead, len(triangle), math.inf)
+        found = _count_whitened(rest, metric, delta / epsilon)
     return Deflated(lead + found[0], lead + found[1], delta)
 
 
-def _count_pencil(square: Tensor, metric: Tensor, delta: float) -> tuple[int, int] | None:
-    """How many √λ of square·x = λ·metric·x are surely ≥ 1, and how many may be, to within δ.
+def _count_by_squares(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int] | None:
+    """How many √λ of RᵀR·x = λ·metric·x are surely ≥ 1, and how many may be, to within δ.
 
     The metric is at least I, so an error of norm e moves a λ near 1 by at most e. None when
-    rounding could move it further than δ allows for.
+    rounding could move it by more than SQUARES_SHARE.
     """
-    norm = torch.linalg.matrix_norm(square) + torch.linalg.matrix_norm(metric)
-    products = float(factorisation_error(norm, len(square)))
-    low, low_error = positive_eigenvalues(square - (1 + delta) ** 2 * metric)
-    high, high_error = positive_eigenvalues(square - (1 - delta) ** 2 * metric)
-    if products + max(low_error, high_error) > SQUARES_SHARE:
-        return None
-    return low, high
+    size = torch.linalg.matrix_norm(rest).square() + torch.linalg.matrix_norm(metric)
+    products = float(factorisation_error(size, len(metric)))
+    counts = []
+    for threshold in (1 + delta, 1 - delta):
+        if products > SQUARES_SHARE:
+            return None
+        pencil = (rest.mT @ rest).sub_(metric, alpha=threshold**2)
+        count, error = positive_eigenvalues(pencil)
+        counts.append(count)
+        products += error
+    return (counts[0], counts[1]) if products <= SQUARES_SHARE else None
+
+
+def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int]:
+    """The same from the singular values of R·metric^{-1/2}, which squares nothing."""
+    root = torch.linalg.cholesky(metric, upper=True)
+    whitened = torch.linalg.solve_triangular(root, rest, upper=True, left=False)
+    values = torch.linalg.svdvals(whitened)
+    return int((values >= 1 + delta).sum()), int((values >= 1 - delta).sum())

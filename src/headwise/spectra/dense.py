@@ -1,4 +1,4 @@
-"""Count σ ≥ ε of dense float64 matrices: all above, else deflated, else all of the spectrum."""
+"""Count σ ≥ ε of dense float64 matrices: by deflation, and where that fails by SVD."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ import torch
 from torch import Tensor
 
 from headwise.shapes import Float
-from headwise.spectra.deflation import count_by_deflation, smallest_singular_value
+from headwise.spectra.batches import DenseChunk
+from headwise.spectra.deflation import (
+    count_by_deflation,
+    smallest_singular_value,
+    triangles,
+)
 from headwise.spectra.exact import svd_spectrum
 from headwise.spectra.ranks import Count, numerical_rank
-from headwise.spectra.rounding import factorisation_error
 
 #: Below this size a singular value decomposition is cheapest.
 SMALLEST_QR = 48
 
-#: From this size on, a matrix is deflated by itself rather than decomposed in a batch.
-SMALLEST_DEFLATION = 640
+#: From this size on deflation, matrix by matrix, is cheaper than a decomposition.
+SMALLEST_DEFLATION = 384
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,51 +31,76 @@ class Thresholds:
     epsilon: Float[Tensor, " b"]
     doubt: Float[Tensor, " b"]
 
-    def only(self, chosen: Tensor) -> Thresholds:
+    def only(self, chosen: Tensor | slice) -> Thresholds:
         """The same for the chosen matrices."""
         return Thresholds(self.epsilon[chosen], self.doubt[chosen])
 
 
-def count_dense(matrices: Float[Tensor, "b n m"], at: Thresholds) -> list[Count]:
-    """One certified count per float64 matrix.
+def count_dense(chunk: DenseChunk, at: Thresholds) -> list[Count]:
+    """One certified count per matrix of the chunk.
 
-    >>> eps = torch.tensor([1e-8]).double()
-    >>> found = count_dense(torch.eye(3).double()[None], Thresholds(eps, 0 * eps))
-    >>> int(found[0])
+    >>> eye, eps = torch.eye(3).double()[None], torch.tensor([1e-8]).double()
+    >>> int(count_dense(DenseChunk(torch.tensor([0]), eye), Thresholds(eps, 0 * eps))[0])
     3
     """
-    size = min(matrices.shape[-2:])
+    size = min(chunk.source.shape[-2:])
     if size < SMALLEST_QR:
-        return count_by_svd(matrices, at)
-    if size >= SMALLEST_DEFLATION:
-        return [
-            _by_deflation(matrix, at.only(torch.tensor([i]))) for i, matrix in enumerate(matrices)
-        ]
-    return _all_above_or_svd(matrices, at)
+        return count_by_svd(chunk.fresh(), at)
+    if size < SMALLEST_DEFLATION:
+        return _full_or_svd(chunk.fresh(), at)
+    return _deflated_or_svd(chunk, at)
 
 
-def _all_above_or_svd(matrices: Tensor, at: Thresholds) -> list[Count]:
-    delta = at.doubt + factorisation_error(
-        torch.linalg.matrix_norm(matrices), max(matrices.shape[-2:])
-    )
-    # The bound already allows for rounding; only the doubt remains.
-    above = smallest_singular_value(matrices) > at.epsilon + at.doubt
+def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Count]:
+    # Popped, not iterated over: the callee is to hold the only reference, and to let it go.
+    matrices = list(chunk.fresh().split(1))[::-1]
+    facts = zip(at.epsilon.tolist(), at.doubt.tolist(), strict=True)
+    found = [count_by_deflation(matrices.pop(), epsilon, doubt) for epsilon, doubt in facts]
+    # Deflation wrote over the matrices, so they are made again where it found nothing.
+    again = chunk.fresh() if None in found else torch.empty(0)
+    return [
+        count_by_svd(again[i : i + 1], at.only(slice(i, i + 1)))[0]
+        if one is None
+        else Count(one.low, one.high, one.delta, "deflation")
+        for i, one in enumerate(found)
+    ]
+
+
+def _full_or_svd(matrices: Tensor, at: Thresholds) -> list[Count]:
+    """Certify what has full rank by QR, all at once; decompose the others."""
+    # Matrices of a batch tend to be alike: the first tells whether QR is worth trying.
+    first = _certified(matrices[:1], at.only(slice(0, 1)))
+    follow = _certified if first[0].method == "qr" else count_by_svd
+    return first + (follow(matrices[1:], at.only(slice(1, None))) if len(matrices) > 1 else [])
+
+
+def _certified(matrices: Tensor, at: Thresholds) -> list[Count]:
+    bound, delta = _smallest_of_candidates(matrices, at)
+    full = bound > at.epsilon + delta
     size = min(matrices.shape[-2:])
-    counts = [Count(size, size, float(d), "qr") for d in delta]
-    open_ = torch.nonzero(~above).flatten()
-    if len(open_):
-        found = count_by_svd(matrices[open_], at.only(open_))
-        for i, count in zip(open_.tolist(), found, strict=True):
+    counts = [Count(size, size, d, "qr") for d in delta.tolist()]
+    others = torch.nonzero(~full).flatten()
+    if len(others):
+        found = count_by_svd(matrices[others], at.only(others))
+        for i, count in zip(others.tolist(), found, strict=True):
             counts[i] = count
     return counts
 
 
-def _by_deflation(matrix: Tensor, at: Thresholds) -> Count:
-    epsilon, doubt = float(at.epsilon), float(at.doubt)
-    found = count_by_deflation(matrix, epsilon, doubt)
-    if found is None:
-        return count_by_svd(matrix[None], at)[0]
-    return Count(found.low, found.high, found.delta, "deflation")
+def _smallest_of_candidates(matrices: Tensor, at: Thresholds) -> tuple[Tensor, Tensor]:
+    """A lower bound of σ_min where full rank is possible at all, else zero; and its δ."""
+    bound, delta = torch.zeros_like(at.epsilon), at.doubt.clone()
+    # σ_min is at most the norm of any column of the tall form, and at most any |r_jj|.
+    along = -2 if matrices.shape[-2] >= matrices.shape[-1] else -1
+    thinnest = torch.linalg.vector_norm(matrices, dim=along).amin(-1)
+    chosen = torch.nonzero(thinnest > at.epsilon).flatten()
+    if len(chosen):
+        triangle, error = triangles(matrices[chosen])
+        delta[chosen] += error
+        clear = triangle.diagonal(dim1=-2, dim2=-1).abs().amin(-1) > at.epsilon[chosen]
+        if bool(clear.any()):
+            bound[chosen[clear]] = smallest_singular_value(triangle[clear])
+    return bound, delta
 
 
 def count_by_svd(matrices: Float[Tensor, "b n m"], at: Thresholds) -> list[Count]:

@@ -153,7 +153,7 @@ def _gather(
     """
     m, width = flat.shape[-1], hit.shape[-1]
     row, group = _true_positions(hit)
-    row, group, sparse = _worthwhile(row, group, (batch, flat.shape[0] // batch))
+    row, group, sparse = _worthwhile(row, group, (batch, flat.shape[0] // batch, width))
     row, group = row.unsqueeze(-1), group.unsqueeze(-1)
     members = group + torch.arange(0, m, width, device=flat.device)
     values = torch.take(flat, row * m + members.clamp(max=m - 1))
@@ -165,12 +165,13 @@ def _gather(
 
 
 def _worthwhile(
-    row: Tensor, group: Tensor, shape: tuple[int, int]
+    row: Tensor, group: Tensor, shape: tuple[int, int, int]
 ) -> tuple[Tensor, Tensor, np.ndarray]:
     """Drop the matrices that keep too many groups; say which stay."""
-    batch, n = shape
+    batch, n, width = shape
+    most = min(MOST_GROUPS, max(2.0, width / 2))
     matrix = torch.div(row, n, rounding_mode="floor")
-    sparse = torch.bincount(matrix, minlength=batch) <= MOST_GROUPS * n
+    sparse = torch.bincount(matrix, minlength=batch) <= most * n
     if not bool(sparse.all()):
         stay = sparse[matrix]
         row, group = row[stay], group[stay]

@@ -16,9 +16,14 @@ from headwise.shapes import Float, Int
 from headwise.spectra.ranks import Count
 from headwise.spectra.rounding import SAFETY, factorisation_error, unit_roundoff
 
+#: Columns looked at together.
+PANEL = 256
+
 
 def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
     """How many eigenvalues are positive, and the norm of a change that could alter that.
+
+    The matrix is overwritten.
 
     >>> positive_eigenvalues(torch.diag(torch.tensor([3.0, -1.0, 2.0]).double()))[0]
     2
@@ -29,7 +34,10 @@ def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
         return int((values > 0).sum()), float(
             factorisation_error(values.abs().max(), len(symmetric))
         )
-    factors, pivots, _ = torch.linalg.ldl_factor_ex(symmetric)
+    # A symmetric matrix is its own transpose, so LAPACK can work where it lies.
+    factors = symmetric.mT
+    pivots, info = (torch.empty(k, dtype=torch.int32) for k in (symmetric.shape[:1], ()))
+    torch.linalg.ldl_factor_ex(factors, out=(factors, pivots, info))
     starts = _two_by_two(pivots)
     growth = _growth(factors, starts)
     error = SAFETY * math.sqrt(len(symmetric)) * unit_roundoff(torch.float64) * growth
@@ -86,13 +94,19 @@ def _positive_pivots(factors: Tensor, starts: Tensor) -> int:
 
 def _growth(factors: Tensor, starts: Tensor) -> float:
     """A bound of ‖|L||D||Lᵀ|‖_F, column by column; permutations leave it as it is."""
-    lower = factors.tril(-1)
     seconds = torch.roll(starts, 1)
     below = torch.cat((factors.diagonal(-1), factors.new_zeros(1)))
     # The subdiagonal entry of a 2×2 pivot belongs to D, not to L.
     off = torch.where(starts, below, 0.0)
-    length = 1 + lower.square().sum(0) - off.square()
+    length = 1 + _squared_columns_below(factors) - off.square()
     size = factors.diagonal().abs() + off.abs() + torch.roll(off.abs(), 1) * seconds
     paired = length + torch.where(starts, torch.roll(length, -1), 0.0)
     paired = torch.where(seconds, torch.roll(paired, 1), paired)
     return float((paired * size).sum())
+
+
+def _squared_columns_below(factors: Tensor) -> Tensor:
+    """The squared norms of the columns of the strict lower triangle, without a copy of it."""
+    panels = range(0, len(factors), PANEL)
+    parts = [factors[i:, i : i + PANEL].tril(-1).square().sum(0) for i in panels]
+    return torch.cat(parts)

@@ -33,7 +33,7 @@ def refuse_if_too_large(what: str, needed: int, device: torch.device, alternativ
     >>> refuse_if_too_large("a rank", 2**60, torch.device("cpu"), "use fewer tokens")
     Traceback (most recent call last):
     ...
-    headwise.errors.TooLargeError: a rank needs 1.2 EB of memory, ... is free; use fewer tokens
+    headwise.errors.TooLargeError: a rank needs 1.15 EB of memory, ... is free; use fewer tokens
     """
     free = available_bytes(device)
     if free is not None and needed > free:

@@ -33,6 +33,9 @@ ANCHOR_STRENGTH = 1e3
 #: A count still open after the first is taken up with every tie.
 STRONG_TIES = (1e-4, 0.0)
 
+#: Blocks are worth solving up to this share of the work on the whole matrix.
+LARGEST_SHARE = 0.05
+
 
 @dataclass(frozen=True, eq=False)
 class _Remainder:
@@ -69,7 +72,8 @@ def count_near_hardmax(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each matrix: how many σ are surely ≥ ε, how many may be, and the δ it rests on.
 
-    ``doubt`` is how far each matrix may lie from the one meant; it enters δ.
+    ``doubt`` is how far each matrix may lie from the one meant; it enters δ. Where the
+    blocks are so large that dense work would be cheaper, δ comes back infinite.
 
     >>> import torch
     >>> from headwise.spectra.dominant import dominant_entries
@@ -83,9 +87,9 @@ def count_near_hardmax(
     anchors = (rest.energy > 0).reshape(entries.batch, -1).sum(-1)
     if rest.tied.all():
         return anchors, anchors, delta
-    low, high, owner = _count_loose(rest, epsilon, delta)
-    low, high = (anchors + _per_matrix(rest.batch, owner, part) for part in (low, high))
-    return low, high, delta
+    tally = _count_loose(rest, epsilon, delta)
+    delta[tally.heavy] = math.inf
+    return anchors + tally.per_matrix(tally.low), anchors + tally.per_matrix(tally.high), delta
 
 
 def spectrum_near_hardmax(entries: DominantEntries) -> np.ndarray:
@@ -148,27 +152,51 @@ def _remainder(entries: DominantEntries, epsilon: np.ndarray) -> _Remainder:
     )
 
 
-def _count_loose(
-    rest: _Remainder, epsilon: np.ndarray, delta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each block of B_U: σ that surely count, σ that may, and the matrix it is of."""
+@dataclass(frozen=True, eq=False)
+class _Tally:
+    """For each block of B_U the matrix it is of, σ that surely count, and σ that may."""
+
+    blocks: Blocks
+    owner: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    heavy: np.ndarray  # matrices whose blocks are too large to be worth it
+
+    @property
+    def open(self) -> np.ndarray:
+        """The blocks whose count is not settled."""
+        return (self.low != self.high) & ~self.heavy[self.owner]
+
+    def per_matrix(self, count: np.ndarray) -> np.ndarray:
+        """The counts of the blocks summed over each matrix."""
+        return np.bincount(self.owner, count, minlength=len(self.heavy)).astype(np.int64)
+
+
+def _count_loose(rest: _Remainder, epsilon: np.ndarray, delta: np.ndarray) -> _Tally:
+    """Count the blocks of B_U, first by themselves, then with their ties where need be."""
     free = rest.only(~rest.tied)
     blocks = free.blocks()
     owner = _owner(blocks, free.rows // rest.shape[0])
+    heavy = np.bincount(owner, blocks.work, minlength=rest.batch) > _most_work(rest)
+    nothing = np.zeros(len(blocks), dtype=np.int64)
+    tally = _Tally(blocks, owner, nothing, nothing.copy(), heavy)
     window = np.zeros(len(blocks))
     np.maximum.at(window, blocks.of_entry, _slack(rest, epsilon, math.inf)[free.rows])
     sure = np.sqrt(1 + window) * (epsilon + delta)[owner]
     possible = (epsilon - delta)[owner]
-    low = np.zeros(len(blocks), dtype=np.int64)
-    high = np.zeros_like(low)
-    for chosen, values in singular_values(blocks):
-        low[chosen] = (values >= sure[chosen, None]).sum(-1)
-        high[chosen] = (values >= possible[chosen, None]).sum(-1)
+    for chosen, values in singular_values(blocks, ~heavy[owner]):
+        tally.low[chosen] = (values >= sure[chosen, None]).sum(-1)
+        tally.high[chosen] = (values >= possible[chosen, None]).sum(-1)
     for strong in STRONG_TIES:
-        if (low == high).all():
-            break
-        _settle(rest, (blocks.of_entry, owner, low, high), (epsilon, delta), strong)
-    return low, high, owner
+        if tally.open.any():
+            _settle(rest, tally, (epsilon, delta), strong)
+    return tally
+
+
+def _most_work(rest: _Remainder) -> float:
+    """Block work beyond which dense methods are cheaper."""
+    n, m = rest.shape
+    return LARGEST_SHARE * n * m * min(n, m)
 
 
 def _slack(rest: _Remainder, epsilon: np.ndarray, strong: float) -> np.ndarray:
@@ -185,37 +213,36 @@ def _slack(rest: _Remainder, epsilon: np.ndarray, strong: float) -> np.ndarray:
 
 
 def _settle(
-    rest: _Remainder,
-    counted: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-    thresholds: tuple[np.ndarray, np.ndarray],
-    strong: float,
+    rest: _Remainder, tally: _Tally, thresholds: tuple[np.ndarray, np.ndarray], strong: float
 ) -> None:
     """Where blocks of B_U left a doubt, count again with the strong ties of M in full.
 
-    The count of a component replaces, in ``low`` and ``high``, those of its blocks.
+    The count of a component replaces, in the tally, those of its blocks.
     """
-    of_entry, owner, low, high = counted
     epsilon, delta = thresholds
-    m = rest.shape[1]
-    doubtful = np.isin(rest.columns // m, owner[low != high])
+    doubtful = np.isin(rest.columns // rest.shape[1], tally.owner[tally.open])
     part = rest.only(doubtful)
     held = ~part.tied | (np.abs(part.values) >= strong * np.sqrt(part.energy[part.columns]))
     slack = _slack(part, epsilon, strong)
-    part, loose = part.only(held), ~part.tied[held]
+    part = part.only(held)
     components = part.blocks()
-    component_of_block = np.full(len(low), -1)
+    component_of_block = np.full(len(tally.blocks), -1)
     # Loose entries stand in the same order in ``rest`` and in the blocks.
-    component_of_block[of_entry[doubtful[~rest.tied]]] = components.of_entry[loose]
-    for component in np.unique(component_of_block[low != high]):
+    loose = tally.blocks.of_entry[doubtful[~rest.tied]]
+    component_of_block[loose] = components.of_entry[~part.tied]
+    for component in np.unique(component_of_block[tally.open]).tolist():
         members = np.flatnonzero(component_of_block == component)
-        matrix = owner[members[0]]
+        matrix = tally.owner[members[0]]
+        if components.work[component] > _most_work(rest):
+            tally.heavy[matrix] = True
+            continue
         given = (float(epsilon[matrix]), slack)
         values, window = _component(part, components, component, given)
-        low[members], high[members] = 0, 0
-        low[members[0]] = (values >= (epsilon + delta)[matrix] * math.sqrt(1 + window)).sum()
-        high[members[0]] = (
-            values >= (epsilon - delta)[matrix] * math.sqrt(max(0, 1 - window))
-        ).sum()
+        sure = (epsilon + delta)[matrix] * math.sqrt(1 + window)
+        possible = (epsilon - delta)[matrix] * math.sqrt(max(0, 1 - window))
+        tally.low[members], tally.high[members] = 0, 0
+        tally.low[members[0]] = (values >= sure).sum()
+        tally.high[members[0]] = (values >= possible).sum()
 
 
 def _component(
@@ -239,7 +266,3 @@ def _owner(blocks: Blocks, matrix_of_entry: np.ndarray) -> np.ndarray:
     owner = np.empty(len(blocks), dtype=np.int64)
     owner[blocks.of_entry] = matrix_of_entry
     return owner
-
-
-def _per_matrix(batch: int, owner: np.ndarray, count: np.ndarray) -> np.ndarray:
-    return np.bincount(owner, count, minlength=batch).astype(np.int64)

@@ -33,9 +33,10 @@ def whole_spectrum(source: Tensor | LogWeights) -> Spectrum:
     sparse = np.zeros(batch, dtype=bool)
     if size >= SMALLEST_SPARSE:
         sparse = _fill_sparse(flat, values, error)
-    for part, matrices, doubt in dense_chunks(flat, torch.from_numpy(np.flatnonzero(~sparse))):
-        found = svd_spectrum(matrices)
-        values[part], error[part] = found.values.cpu(), (found.error + doubt).cpu()
+    for chunk in dense_chunks(flat, torch.from_numpy(np.flatnonzero(~sparse))):
+        found = svd_spectrum(chunk.fresh())
+        values[chunk.numbers] = found.values.cpu()
+        error[chunk.numbers] = (found.error + chunk.doubt()).cpu()
     methods = tuple("near-hardmax" if s else "svd" for s in sparse.tolist())
     shape = source.shape[:-2]
     return Spectrum(values.reshape(*shape, size), error.reshape(shape), methods)

@@ -58,6 +58,9 @@ class DtypeFloor:
     """Count what stands above the rounding of the dtype the matrix came in.
 
     The fraction is max(n, m) times the dtype's machine epsilon: numpy's and torch's default.
+
+    >>> DtypeFloor()
+    DtypeFloor()
     """
 
 

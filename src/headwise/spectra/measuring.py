@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.spectra.counting import Method, count_at
+from headwise.spectra.counting import count_at
 from headwise.spectra.ranks import (
     Counts,
     effective_rank,
@@ -53,9 +53,13 @@ class Measurement:
 
 
 def count(
-    source: Source, tolerance: Tolerance = PAPER_TOLERANCE, method: Method = "cheapest"
+    source: Source, tolerance: Tolerance = PAPER_TOLERANCE, method: str = "cheapest"
 ) -> Counts:
     """The numerical rank of each matrix: how many singular values are at least ε.
+
+    ``method`` is the cheapest that can answer, or one of "near-hardmax", "dense", "svd" and
+    "inertia" by name; each Count says which was taken. A tolerance relative to σ₁ needs the
+    whole spectrum and takes no method.
 
     >>> int(count(torch.ones(5, 5, dtype=torch.float64)))
     1

@@ -1,0 +1,116 @@
+import pytest
+import torch
+
+from headwise.spectra.deflation import count_by_deflation, smallest_singular_value, triangles
+from headwise.spectra.inertia import count_by_inertia, positive_eigenvalues
+from oracles import normal, planted, random_head_logits, singular_values, svd_rank
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (53, 19), (19, 53), (1, 7), (7, 1)])
+def test_triangles_keep_singular_values(shape):
+    matrices = normal(3, *shape, seed=0)
+    triangle, error = triangles(matrices)
+    moved = (singular_values(triangle) - singular_values(matrices)).abs().amax(-1)
+    assert bool((moved <= error).all())
+
+
+def test_the_least_singular_value_is_bounded_from_below():
+    for n in (5, 48, 97):
+        matrices = torch.cat((normal(4, n, n, seed=n), torch.eye(n).double()[None]))
+        bound = smallest_singular_value(triangles(matrices)[0])
+        truth = singular_values(matrices)[:, -1]
+        assert bool((bound <= truth).all())
+        assert bool((bound >= truth / n).all())
+
+
+def test_singular_matrices_have_the_bound_zero():
+    matrices = normal(1, 20, 20, seed=0)
+    matrices[0, :, 7] = matrices[0, :, 3]
+    assert float(smallest_singular_value(triangles(matrices)[0])) <= 1e-12
+    assert float(smallest_singular_value(torch.zeros(1, 4, 4, dtype=torch.float64))) == 0
+
+
+@pytest.mark.parametrize("decades", [1, 6, 14])
+@pytest.mark.parametrize("n", [30, 120, 300])
+def test_planted_spectra(n, decades):
+    values = 10 ** torch.linspace(0.3, -float(decades), n, dtype=torch.float64)[None]
+    matrix = planted(values, n, n, seed=decades)[0]
+    found = count_by_deflation(matrix[None].clone(), 1e-8)
+    assert found is not None
+    assert found.low == found.high == int((values >= 1e-8).sum())
+    assert found.delta <= 1e-11
+
+
+def test_smooth_kernels_whose_columns_are_nearly_dependent():
+    matrix = torch.softmax(random_head_logits(300, 3, 1, seed=0, scale=0.05)[0], -1)
+    found = count_by_deflation(matrix[None].clone(), 1e-8)
+    assert found is not None
+    assert found.low == found.high == int(svd_rank(matrix))
+    assert found.low < 250
+
+
+def test_zero_and_rank_one():
+    zero = count_by_deflation(torch.zeros(1, 50, 50, dtype=torch.float64), 1e-8)
+    one = count_by_deflation(torch.ones(1, 50, 50, dtype=torch.float64), 1e-8)
+    assert zero is not None
+    assert one is not None
+    assert (zero.low, zero.high, one.low, one.high) == (0, 0, 1, 1)
+
+
+def test_a_value_at_epsilon_gives_an_interval():
+    values = torch.tensor([[1.0, 1e-3, 1e-8, 1e-12]], dtype=torch.float64)
+    found = count_by_deflation(planted(values, 60, 60, seed=0), 1e-8)
+    assert found is not None
+    assert (found.low, found.high) == (2, 3)
+
+
+def test_doubt_enters_delta():
+    values = torch.tensor([[1.0, 1.3e-8]], dtype=torch.float64)
+    matrix = planted(values, 60, 60, seed=0)[0]
+    sharp, vague = (
+        count_by_deflation(matrix[None].clone(), 1e-8),
+        count_by_deflation(matrix[None].clone(), 1e-8, 5e-9),
+    )
+    assert sharp is not None
+    assert vague is not None
+    assert (sharp.low, sharp.high) == (2, 2)
+    assert (vague.low, vague.high) == (1, 2)
+
+
+def test_a_remainder_far_above_epsilon_is_not_squared():
+    values = torch.cat((torch.full((40,), 1e-2), torch.full((20,), 1e-9))).double()[None]
+    matrix = planted(values, 60, 60, seed=4)[0]
+    found = count_by_deflation(matrix[None].clone(), 1e-8)
+    assert found is not None
+    assert found.low == found.high == 40
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+def test_inertia_counts_positive_eigenvalues(n):
+    for seed in range(5):
+        half = normal(n, n, seed=seed)
+        symmetric = half + half.T
+        values = torch.linalg.eigvalsh(symmetric)
+        found, error = positive_eigenvalues(symmetric)
+        assert found == int((values > 0).sum())
+        assert 0 < error < 1e-10
+
+
+def test_inertia_with_two_by_two_pivots():
+    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    assert positive_eigenvalues(torch.block_diag(swap, swap, -torch.eye(1).double()))[0] == 2
+    assert positive_eigenvalues(torch.zeros(3, 3, dtype=torch.float64))[0] == 0
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (17, 5), (5, 17)])
+def test_inertia_counts_singular_values(shape):
+    k = min(shape)
+    values = 10 ** torch.linspace(0, -12, k, dtype=torch.float64)[None]
+    found = count_by_inertia(planted(values, *shape, seed=1)[0], 3e-8)
+    assert found.low == found.high == int((values >= 3e-8).sum())
+
+
+def test_inertia_says_so_when_rounding_hides_everything():
+    found = count_by_inertia(1e12 * normal(6, 6, seed=0), 1e-8)
+    assert found.high == 6
+    assert found.delta > 1e-8

@@ -1,0 +1,61 @@
+import pytest
+import torch
+
+from headwise.spectra import LogWeights, Relative, count, measure, spectrum
+from headwise.spectra.hardmax import distinct_columns, hardmax_rank
+from oracles import causal, normal, random_head_logits, singular_values, svd_rank
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05])
+@pytest.mark.parametrize("shape", [(2, 3, 40, 40), (40, 40), (1, 5, 5)])
+def test_a_report_agrees_with_the_decomposition(shape, scale):
+    n = shape[-1]
+    batch = 1
+    for size in shape[:-2]:
+        batch *= size
+    logits = random_head_logits(n, 4, batch, seed=0, scale=scale).reshape(shape)
+    report = measure(LogWeights(logits))
+    values = singular_values(torch.softmax(logits, -1))
+    assert torch.allclose(report.spectrum.values, values, atol=1e-12)
+    assert torch.equal(report.rank.values, (values >= 1e-8).sum(-1))
+    assert torch.equal(report.rank.values, count(LogWeights(logits)).values)
+    stable = values.square().sum(-1) / values[..., 0].square()
+    assert torch.allclose(report.stable_rank, stable)
+    shares = values / values.sum(-1, keepdim=True)
+    entropy = torch.special.entr(shares).sum(-1)
+    assert torch.allclose(report.effective_rank, entropy.exp())
+    assert report.energy_rank(0.9).shape == torch.Size(shape[:-2])
+    assert report.shape == torch.Size(shape)
+
+
+def test_the_spectrum_is_known_to_within_its_error():
+    for scale in (1.0, 0.1):
+        logits = random_head_logits(90, 8, 3, seed=4, scale=scale)
+        found = spectrum(LogWeights(logits))
+        gap = (found.values - singular_values(torch.softmax(logits, -1))).abs().amax(-1)
+        assert bool((gap <= torch.as_tensor(found.error) + 1e-14).all())
+
+
+def test_relative_tolerance_counts_by_the_largest():
+    logits = random_head_logits(50, 4, 2, seed=1, scale=0.1)
+    values = singular_values(torch.softmax(logits, -1))
+    truth = (values >= 1e-3 * values[:, :1]).sum(-1)
+    assert torch.equal(count(LogWeights(logits), Relative(1e-3)).values, truth)
+
+
+def test_hardmax_rank_is_the_rank_of_the_hardmax():
+    for logits in (random_head_logits(37, 3, 6, seed=0), causal(normal(6, 37, 37, seed=1))):
+        hard = torch.nn.functional.one_hot(logits.argmax(-1), 37).double()
+        assert torch.equal(hardmax_rank(LogWeights(logits)), svd_rank(hard))
+
+
+def test_hardmax_of_equal_keys_and_of_one_token():
+    assert int(hardmax_rank(LogWeights(torch.zeros(5, 5)))) == 1
+    assert int(hardmax_rank(LogWeights(torch.zeros(1, 1)))) == 1
+    assert distinct_columns(torch.arange(7), 7).item() == 7
+
+
+def test_cold_softmax_is_hardmax():
+    """In units of a small temperature the logits are far apart, and the two ranks meet."""
+    logits = random_head_logits(80, 8, 10, seed=3)
+    assert torch.equal(count(LogWeights(logits * 1e6)).values, hardmax_rank(LogWeights(logits)))

@@ -1,0 +1,96 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwise.errors import BadInputError, UndecidedError
+from headwise.spectra import (
+    Count,
+    Counts,
+    Spectrum,
+    effective_rank,
+    energy_rank,
+    numerical_rank,
+    stable_rank,
+)
+
+ZERO = Spectrum(torch.zeros(5, dtype=torch.float64))
+ONE = Spectrum(torch.tensor([3.0, 0, 0, 0, 0], dtype=torch.float64))
+FLAT = Spectrum(torch.full((5,), 0.25, dtype=torch.float64))
+
+
+def test_degenerate_spectra():
+    for spectrum, expected in ((ZERO, 0.0), (ONE, 1.0), (FLAT, 5.0)):
+        assert float(stable_rank(spectrum)) == pytest.approx(expected, abs=1e-14)
+        assert float(effective_rank(spectrum)) == pytest.approx(expected, rel=1e-14)
+    assert [int(energy_rank(s, 0.99)) for s in (ZERO, ONE, FLAT)] == [0, 1, 5]
+    assert int(energy_rank(FLAT, 0.6)) == 3
+
+
+def test_ranks_by_hand():
+    spectrum = Spectrum(torch.tensor([2.0, 1.0, 1.0], dtype=torch.float64))
+    assert float(stable_rank(spectrum)) == 1.5
+    entropy = -(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25))
+    assert float(effective_rank(spectrum)) == pytest.approx(math.exp(entropy))
+    assert int(energy_rank(spectrum, 0.6)) == 1
+    assert int(energy_rank(spectrum, 0.7)) == 2
+
+
+@given(
+    st.lists(st.floats(1e-30, 1e30), min_size=1, max_size=20),
+    st.floats(1e-100, 1e100),
+)
+def test_order_and_scale_invariance(values, scale):
+    spectrum = Spectrum(torch.tensor(values, dtype=torch.float64).sort(descending=True).values)
+    scaled = Spectrum(spectrum.values * scale)
+    stable, effective = float(stable_rank(spectrum)), float(effective_rank(spectrum))
+    assert 1 - 1e-12 <= stable <= effective**2 + 1e-9
+    assert effective <= len(values) * (1 + 1e-12)
+    assert float(stable_rank(scaled)) == pytest.approx(stable, rel=1e-9)
+    assert float(effective_rank(scaled)) == pytest.approx(effective, rel=1e-9)
+    assert int(energy_rank(scaled, 0.9)) == int(energy_rank(spectrum, 0.9))
+
+
+def test_an_interval_where_a_value_may_lie_on_either_side():
+    spectrum = Spectrum(torch.tensor([1.0, 0.5 + 1e-6, 0.1], dtype=torch.float64))
+    half = torch.tensor(0.5, dtype=torch.float64)
+    counts = numerical_rank(spectrum, half, torch.tensor(1e-5, dtype=torch.float64))
+    assert (counts[0].low, counts[0].high) == (1, 2)
+    assert not counts[0].exact
+    with pytest.raises(UndecidedError, match=r"between 1 and 2.*pass float64 logits"):
+        int(counts[0])
+    with pytest.raises(UndecidedError, match="1 of 1 ranks"):
+        _ = counts.values
+    assert int(numerical_rank(spectrum, half, torch.tensor(1e-8, dtype=torch.float64))) == 2
+
+
+def test_a_count_is_an_index_when_exact():
+    assert list(range(Count(3, 3, 0.0, "svd"))) == [0, 1, 2]
+    assert str(Count(3, 3, 0.0, "svd")) == "3"
+    assert str(Count(3, 5, 0.0, "svd")) == "3 to 5"
+
+
+def test_a_batch_is_not_one_number():
+    counts = Counts.of([Count(1, 1, 0.0, "svd"), Count(2, 2, 0.0, "svd")])
+    assert [int(c) for c in counts] == [1, 2]
+    with pytest.raises(BadInputError, match="there are 2 ranks, not one"):
+        int(counts)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -1.0, 2.0])
+def test_energy_share_must_be_a_share(share):
+    with pytest.raises(BadInputError, match="between 0 and 1, got"):
+        energy_rank(ONE, share)
+
+
+def test_a_leading_spectrum_says_what_it_cannot_tell():
+    leading = Spectrum(
+        torch.tensor([2.0], dtype=torch.float64),
+        unseen=3,
+        unseen_energy=torch.tensor(4.0, dtype=torch.float64),
+    )
+    assert float(stable_rank(leading)) == 2.0
+    with pytest.raises(UndecidedError, match="3 are not"):
+        effective_rank(leading)

@@ -1,0 +1,70 @@
+"""The stated rounding bounds against arithmetic done with far more digits."""
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+
+from headwise.spectra import LogWeights
+from headwise.spectra.batches import matrices_and_doubt
+from headwise.spectra.exact import svd_spectrum
+from headwise.spectra.rounding import factorisation_error, storage_error
+from headwise.spectra.weights import weights_error
+from oracles import normal, random_head_logits, singular_values
+
+
+def test_svd_error_holds_against_fifty_digits():
+    matrix = normal(12, 12, seed=0) @ torch.diag(10.0 ** -torch.arange(12.0)).double()
+    with mpmath.workdps(50):
+        exact = mpmath.svd_r(mpmath.matrix(matrix.tolist()), compute_uv=False)
+        truth = torch.tensor([float(x) for x in exact], dtype=torch.float64)
+    found = svd_spectrum(matrix)
+    worst = float((found.values - truth.sort(descending=True).values).abs().max())
+    assert worst <= float(found.error)
+    assert float(found.error) < 1e-13
+
+
+@pytest.mark.parametrize("n", [64, 300])
+def test_qr_error_holds_in_extended_precision(n):
+    """‖A − QR‖ with the product taken in 80-bit arithmetic."""
+    matrix = normal(n, n, seed=n)
+    q, r = torch.linalg.qr(matrix)
+    wide = [x.numpy().astype(np.longdouble) for x in (matrix, q, r)]
+    residual = float(np.linalg.norm((wide[0] - wide[1] @ wide[2]).astype(float)))
+    bound = float(factorisation_error(torch.linalg.matrix_norm(matrix), n))
+    assert residual <= bound
+    assert bound < 1e-9
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_storage_error_bounds_what_rounding_did(dtype):
+    matrix = torch.softmax(random_head_logits(50, 4, 3, seed=0, scale=0.2), -1)
+    rounded = matrix.to(dtype)
+    moved = torch.linalg.matrix_norm(matrix - rounded.double())
+    bound = storage_error(rounded)
+    assert bool((moved <= bound).all())
+    assert bool((bound < 30 * moved).all())
+
+
+@pytest.mark.parametrize("eta", [1e-9, 1e-3, 0.5, 50.0])
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0])
+def test_moving_logits_moves_weights_by_less_than_stated(eta, scale):
+    logits = random_head_logits(40, 4, 2, seed=1, scale=scale)
+    weights, doubt = matrices_and_doubt(LogWeights(logits, error=eta))
+    sign = torch.sign(normal(*logits.shape, seed=9))
+    moved = torch.softmax(logits + eta * sign, -1)
+    assert bool((torch.linalg.matrix_norm(moved - weights) <= doubt).all())
+
+
+def test_nearly_one_hot_rows_hardly_feel_their_logits():
+    logits = LogWeights(1e3 * torch.eye(8, dtype=torch.float64), error=1e-3)
+    norm, doubt, reach = torch.ones(8), torch.full((8,), 1e-300), torch.full((8,), 1e3)
+    bound = weights_error(logits, norm.double(), doubt.double(), reach.double())
+    assert float(bound) < 1e-14
+
+
+def test_weyl_for_the_bound_itself():
+    matrix = normal(30, 30, seed=0)
+    nudge = 1e-6 * normal(30, 30, seed=1)
+    moved = (singular_values(matrix + nudge) - singular_values(matrix)).abs().max()
+    assert float(moved) <= float(torch.linalg.matrix_norm(nudge))

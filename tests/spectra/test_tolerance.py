@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+import torch
+
+from headwise.errors import BadInputError
+from headwise.spectra import Absolute, DtypeFloor, Relative, count
+from headwise.spectra.tolerance import threshold
+from oracles import normal
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-8, float("nan"), float("inf")])
+@pytest.mark.parametrize("rule", [Absolute, Relative])
+def test_a_tolerance_must_be_positive(rule, value):
+    with pytest.raises(BadInputError, match="must be a positive number, got"):
+        rule(value)
+
+
+def test_a_relative_tolerance_is_a_fraction():
+    with pytest.raises(BadInputError, match=r"below 1, got 1\.5"):
+        Relative(1.5)
+
+
+def test_thresholds():
+    largest = torch.tensor([4.0, 0.5], dtype=torch.float64)
+    shape = torch.Size([2, 3, 7])
+    assert threshold(Absolute(1e-3), largest, shape, torch.float64).tolist() == [1e-3, 1e-3]
+    assert threshold(Relative(0.5), largest, shape, torch.float64).tolist() == [2.0, 0.25]
+    floor = threshold(DtypeFloor(), largest, shape, torch.float32)
+    assert floor.tolist() == [4 * 7 * 2.0**-23, 0.5 * 7 * 2.0**-23]
+
+
+@pytest.mark.parametrize("shape", [(67, 67), (111, 53), (53, 111)])
+def test_the_dtype_floor_is_what_numpy_counts_by(shape):
+    left, right = normal(shape[0], 3, seed=1), normal(3, shape[1], seed=2)
+    matrix = left @ right
+    assert int(count(matrix, DtypeFloor())) == np.linalg.matrix_rank(matrix.numpy()) == 3
+
+
+def test_relative_rank_does_not_feel_scale():
+    matrix = torch.diag(torch.tensor([1.0, 1e-3, 1e-6], dtype=torch.float64))
+    for scale in (1e-12, 1.0, 1e12):
+        assert int(count(scale * matrix, Relative(1e-4))) == 2
