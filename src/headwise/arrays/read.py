@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from headwise.arrays.entries import Entry, entries_of, without_traceback
+from headwise.arrays.entries import Entry, entries_of
 from headwise.arrays.formats import format_of
 from headwise.errors import BadInputError, UnreadableFileError
 
@@ -34,7 +34,7 @@ def read_array(path: Path | str, name: str | None = None) -> Tensor:
             f"{path} cannot be opened ({error.strerror})", hint="check the path and its permissions"
         ) from None
     entry = _chosen(path, found, name)
-    return _plain(path, without_traceback(path, entry.load))
+    return _plain(path, entry.load())
 
 
 def _chosen(path: Path, found: dict[str, Entry], name: str | None) -> Entry:

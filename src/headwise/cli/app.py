@@ -18,37 +18,37 @@ app = typer.Typer(
     name="headwise",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("rank")(rank)
 app.command("demo")(demo)
 
 
-def _show_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"headwise {__version__}")
         raise typer.Exit
+    return wanted
 
 
-@app.callback(invoke_without_command=True)
+@app.callback()
 def root(
-    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """How many attention heads, of what rank, does this Transformer need on this data?"""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(2)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command: exit 0 when well, 1 for a domain error, 2 for wrong usage."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         # Without its standalone mode typer leaves the errors to us: each becomes one line.
-        code = app(arguments, prog_name="headwise", standalone_mode=False)
+        code = app(given or ["--help"], prog_name="headwise", standalone_mode=False)
+        code = code if given else 2
     except HeadwiseError as error:
         complain(str(error))
         code = 1

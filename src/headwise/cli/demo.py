@@ -13,7 +13,7 @@ def demo(
     head_dim: Annotated[int, typer.Option(min=1, max=4096, help="Head dimension.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """One attention matrix, and what numpy, torch and headwise say of its rank.
+    """Compare numpy, torch and headwise on one attention matrix.
 
     The head is random as in the rank paper: width 384, every weight and input N(0, 1).
     """

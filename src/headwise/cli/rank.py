@@ -7,79 +7,68 @@ from typing import Annotated
 
 import typer
 
-_FILES = ".npy, .npz, .pt, .pth or .safetensors"
-_QK = "Queries and keys"
-
 
 def rank(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help=f"A matrix or a batch of matrices, (..., rows, columns): {_FILES}.",
+            metavar="FILE",
+            help="A matrix or a batch of them, (..., rows, columns), in a file ending in "
+            ".npy, .npz, .pt, .pth or .safetensors.",
             show_default=False,
         ),
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Which array, if FILE holds several.", show_default=False)
+    ] = None,
+    logits: Annotated[
+        bool,
+        typer.Option("--logits", help="FILE holds logits: measure the softmax of their rows."),
+    ] = False,
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="In place of FILE: queries, (..., tokens, head dimension).",
-            rich_help_panel=_QK,
-            show_default=False,
+            help="In place of FILE: queries, (..., tokens, head dimension).", show_default=False
         ),
     ] = None,
+    queries_name: Annotated[
+        str | None, typer.Option(help="Which array, if it holds several.", show_default=False)
+    ] = None,
     keys: Annotated[
-        Path | None,
-        typer.Option(help="The keys beside them.", rich_help_panel=_QK, show_default=False),
+        Path | None, typer.Option(help="The keys that go with them.", show_default=False)
+    ] = None,
+    keys_name: Annotated[
+        str | None, typer.Option(help="Which array, if it holds several.", show_default=False)
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(
-            help="What q·k is divided by.",
-            rich_help_panel=_QK,
-            show_default="root of the head dimension",
-        ),
+        typer.Option(help="What q·k is divided by.", show_default="√ of the head dimension"),
     ] = None,
     mask: Annotated[
         str,
         typer.Option(
-            help="none, causal, window:128, causal+window:128, or a file: "
-            "booleans (true: may attend) or floats added to the logits.",
-            rich_help_panel=_QK,
+            help="none, causal, window:128, causal+window:128, or a file: booleans "
+            "(true: may attend) or floats added to the logits."
         ),
     ] = "none",
     tolerance: Annotated[
         str,
         typer.Option(
-            help="Which singular values count: those of at least this; relative:1e-6 of the "
-            "largest; or dtype, what stands above the rounding of the file's dtype."
+            help="Count singular values of at least this; relative:1e-6 is a share of the "
+            "largest; dtype is the share that the file's dtype rounds away."
         ),
     ] = "1e-8",
-    logits: Annotated[
-        bool,
-        typer.Option("--logits", help="FILE holds logits: measure the softmax of their rows."),
-    ] = False,
-    name: Annotated[
-        str | None,
-        typer.Option(help="Which array, if FILE holds several.", show_default=False),
-    ] = None,
-    queries_name: Annotated[
-        str | None,
-        typer.Option(
-            help="Which array holds the queries.", rich_help_panel=_QK, show_default=False
-        ),
-    ] = None,
-    keys_name: Annotated[
-        str | None,
-        typer.Option(help="Which array holds the keys.", rich_help_panel=_QK, show_default=False),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """The rank of an attention matrix, or any other, as a certified count.
+    """The rank of an attention matrix, or any other, certified.
 
-    The rank is the number of singular values of at least the tolerance. If rounding could
-    have changed that number it is given as an interval: a bfloat16 matrix cannot tell.
+    The rank is the number of singular values of at least the tolerance. Where rounding
+    could have changed that number, it is given as an interval. --queries and --keys take
+    the place of FILE.
 
-    Examples: headwise rank attention.npy | headwise rank logits.pt --logits |
+    \b
+    headwise rank attention.npy
+    headwise rank logits.pt --logits --tolerance relative:1e-6
     headwise rank --queries q.npy --keys k.npy --mask causal --json
     """
     # torch takes a second to import: only once there is something to measure.

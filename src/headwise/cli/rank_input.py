@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from pathlib import Path
 
 import torch
@@ -10,7 +12,7 @@ from torch import Tensor
 
 from headwise.arrays import read_array
 from headwise.attention import scores
-from headwise.attention.masks import EVERYTHING, Causal, Mask, SlidingWindow, all_of, as_mask
+from headwise.attention.masks import EVERYTHING, Causal, Mask, SlidingWindow, as_mask
 from headwise.cli.console import UsageError
 from headwise.errors import BadInputError
 from headwise.spectra import Absolute, DtypeFloor, LogWeights, Relative, Tolerance
@@ -25,6 +27,7 @@ class Subject:
     source: Tensor | LogWeights
     dtype: torch.dtype
     temperature: float | None = None
+    mask: str | None = None
 
     @property
     def values(self) -> Tensor:
@@ -105,7 +108,7 @@ def parsed_mask(text: str) -> Mask:
     named = [_named_mask(part) for part in text.split("+")]
     known = [mask for mask in named if mask is not None]
     if len(known) == len(named):
-        return all_of(*known)
+        return reduce(and_, known)
     if not Path(text).exists():
         raise UsageError(
             f"--mask {text!r} is neither a rule nor a file; "
@@ -137,9 +140,20 @@ def _of_queries_and_keys(asked: Asked, queries: Path, keys: Path) -> Subject:
     mask = parsed_mask(asked.mask)
     q = as_matrices(read_array(queries, asked.queries_name), str(queries))
     k = as_matrices(read_array(keys, asked.keys_name), str(keys))
+    _refuse_unaligned(asked.mask, q.shape[-2], k.shape[-2])
     source = scores.logits(q, k, temperature=asked.temperature, mask=mask)
     temperature = scores.checked_temperature(asked.temperature, q.shape[-1])
     # What is known of the product is what is known of the coarser factor.
     coarser = max(q.dtype, k.dtype, key=lambda dtype: torch.finfo(dtype).eps)
-    described = f"softmax of {queries} · {keys}ᵀ / {temperature:.6g}"
-    return Subject(described, source, coarser, temperature)
+    described = f"softmax of {queries} · {keys}ᵀ / {temperature:.6g}, mask {asked.mask}"
+    return Subject(described, source, coarser, temperature, asked.mask)
+
+
+def _refuse_unaligned(mask: str, queries: int, keys: int) -> None:
+    """Refuse a mask by position where it is not said which key stands at which query."""
+    by_position = any(part.partition(":")[0] in ("causal", "window") for part in mask.split("+"))
+    if by_position and queries != keys:
+        raise BadInputError(
+            f"--mask {mask} is ambiguous for {queries} queries and {keys} keys",
+            hint="pass the mask as a file of booleans, (queries, keys)",
+        )

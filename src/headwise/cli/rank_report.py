@@ -103,6 +103,7 @@ def as_object(row: Row, subject: Subject) -> dict[str, Any]:
         "energy_rank_99": row.energy_rank_99,
         "delta": row.count.delta,
         "temperature": subject.temperature,
+        "mask": subject.mask,
     }
 
 

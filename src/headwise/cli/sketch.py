@@ -17,7 +17,7 @@ def sketch(
     Values are drawn down to the square of ``level``; smaller ones lie on the bottom row.
     Where curves meet, the last one is seen.
 
-    >>> print(sketch({"*": ("falling", [1, 1e-9])}, level=1e-4, columns=4))
+    >>> print(sketch({"*": ("falling", [1.0, 1e-9])}, level=1e-4, columns=4))
     1e+00 ┤**
     1e-02 ┤
     1e-04 ┤┄┄┄┄
