@@ -15,8 +15,10 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 def planned(target: str) -> str:
     """What ``make`` would run for a target in a folder without .venv, without running it."""
     done = subprocess.run(
-        ["make", "--dry-run", "--always-make", target],
+        ["make", "--dry-run", "--always-make", "--no-print-directory", target],
         cwd=ROOT,
+        # These tests themselves run under make, whose flags would be inherited.
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
         capture_output=True,
         text=True,
         check=True,

@@ -148,10 +148,10 @@ class Pickled:
 @pytest.mark.parametrize(
     "save", [torch.save, lambda thing, path: path.write_bytes(pickle.dumps(thing))]
 )
-def test_a_pickle_is_never_executed(headwise_process, tmp_path, save):
+def test_a_pickle_is_never_executed(headwise, tmp_path, save):
     trap = tmp_path / "executed"
     save(Pickled(trap), tmp_path / "a.pt")
-    err = one_line(headwise_process("rank", tmp_path / "a.pt"), 1)
+    err = one_line(headwise("rank", tmp_path / "a.pt"), 1)
     assert "nothing was executed" in err or "never runs" in err
     assert not trap.exists()
 

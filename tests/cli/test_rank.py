@@ -7,7 +7,7 @@ from safetensors.torch import save_file
 
 from headwise.attention.initial import gaussian_heads
 from headwise.attention.scores import logits, softmax_matrix
-from headwise.cli import rank_report
+from headwise.cli import rank_rows
 
 KEYS = {
     "rank",
@@ -74,7 +74,7 @@ def test_a_batch_of_one_is_still_a_list(headwise, tmp_path):
 
 
 def test_batches_measured_in_parts_keep_their_order(headwise, tmp_path, monkeypatch):
-    monkeypatch.setattr(rank_report, "STRIDE", 50)
+    monkeypatch.setattr(rank_rows, "STRIDE", 50)
     diagonals = torch.tensor([[1.0] * rank + [0.0] * (5 - rank) for rank in (5, 2, 3, 1, 4)])
     path = save(tmp_path / "b.npy", torch.diag_embed(diagonals).double())
     found = json.loads(headwise("rank", path, "--json").out)

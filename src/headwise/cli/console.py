@@ -40,6 +40,15 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
+def dtype_name(dtype: object) -> str:
+    """``torch.float64`` as people say it.
+
+    >>> dtype_name(torch.float64)
+    'float64'
+    """
+    return str(dtype).removeprefix("torch.")
+
+
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar with the time left, for work that takes longer than two seconds.

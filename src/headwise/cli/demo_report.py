@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headwise.attention.initial import gaussian_heads
 from headwise.attention.scores import logits
-from headwise.cli.console import print_json, screen
+from headwise.cli.console import dtype_name, print_json, screen
 from headwise.cli.sketch import sketch
 from headwise.spectra import PAPER_TOLERANCE, Count, LogWeights, measure
 
@@ -70,7 +70,7 @@ _ASKED: dict[str, Callable[[Tensor], int]] = {
 
 def as_object(found: Comparison) -> dict[str, Any]:
     """The comparison as JSON."""
-    names = [_name(dtype) for dtype in DTYPES]
+    names = [dtype_name(dtype) for dtype in DTYPES]
     intervals = [{"low": count.low, "high": count.high} for count in found.certified]
     return {
         "tokens": found.tokens,
@@ -125,12 +125,8 @@ def _table(found: Comparison) -> Any:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("asked of A, stored as")
     for dtype in DTYPES:
-        table.add_column(_name(dtype), justify="right")
+        table.add_column(dtype_name(dtype), justify="right")
     for asked, ranks in found.answers.items():
         table.add_row(asked, *map(str, ranks))
     table.add_row("headwise rank A", *map(str, found.certified), style="bold")
     return table
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -8,57 +8,62 @@ from typing import Annotated
 import typer
 
 
+def _optional(help_text: str) -> typer.models.OptionInfo:
+    return typer.Option(help=help_text, show_default=False)
+
+
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="A matrix or a batch of them, (..., rows, columns), in a file ending in "
+        ".npy, .npz, .pt, .pth or .safetensors.",
+        show_default=False,
+    ),
+]
+Name = Annotated[str | None, _optional("Which array, if FILE holds several.")]
+Logits = Annotated[
+    bool, typer.Option("--logits", help="FILE holds logits: measure the softmax of their rows.")
+]
+Queries = Annotated[
+    Path | None, _optional("In place of FILE: queries, (..., tokens, head dimension).")
+]
+QueriesName = Annotated[str | None, _optional("Which array, if that file holds several.")]
+Keys = Annotated[Path | None, _optional("The keys that go with them.")]
+KeysName = Annotated[str | None, _optional("Which array, if that file holds several.")]
+Temperature = Annotated[
+    float | None,
+    typer.Option(help="What q·k is divided by.", show_default="√ of the head dimension"),
+]
+MaskText = Annotated[
+    str,
+    typer.Option(
+        help="none, causal, window:128, causal+window:128, or a file: booleans "
+        "(true: may attend) or floats added to the logits."
+    ),
+]
+ToleranceText = Annotated[
+    str,
+    typer.Option(
+        help="Count singular values of at least this; relative:1e-6 is a share of the "
+        "largest; dtype is the share that the file's dtype rounds away."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
 def rank(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="A matrix or a batch of them, (..., rows, columns), in a file ending in "
-            ".npy, .npz, .pt, .pth or .safetensors.",
-            show_default=False,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Which array, if FILE holds several.", show_default=False)
-    ] = None,
-    logits: Annotated[
-        bool,
-        typer.Option("--logits", help="FILE holds logits: measure the softmax of their rows."),
-    ] = False,
-    queries: Annotated[
-        Path | None,
-        typer.Option(
-            help="In place of FILE: queries, (..., tokens, head dimension).", show_default=False
-        ),
-    ] = None,
-    queries_name: Annotated[
-        str | None, typer.Option(help="Which array, if it holds several.", show_default=False)
-    ] = None,
-    keys: Annotated[
-        Path | None, typer.Option(help="The keys that go with them.", show_default=False)
-    ] = None,
-    keys_name: Annotated[
-        str | None, typer.Option(help="Which array, if it holds several.", show_default=False)
-    ] = None,
-    temperature: Annotated[
-        float | None,
-        typer.Option(help="What q·k is divided by.", show_default="√ of the head dimension"),
-    ] = None,
-    mask: Annotated[
-        str,
-        typer.Option(
-            help="none, causal, window:128, causal+window:128, or a file: booleans "
-            "(true: may attend) or floats added to the logits."
-        ),
-    ] = "none",
-    tolerance: Annotated[
-        str,
-        typer.Option(
-            help="Count singular values of at least this; relative:1e-6 is a share of the "
-            "largest; dtype is the share that the file's dtype rounds away."
-        ),
-    ] = "1e-8",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    file: File = None,
+    name: Name = None,
+    logits: Logits = False,
+    queries: Queries = None,
+    queries_name: QueriesName = None,
+    keys: Keys = None,
+    keys_name: KeysName = None,
+    temperature: Temperature = None,
+    mask: MaskText = "none",
+    tolerance: ToleranceText = "1e-8",
+    as_json: AsJson = False,
 ) -> None:
     """The rank of an attention matrix, or any other, certified.
 

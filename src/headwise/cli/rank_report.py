@@ -1,41 +1,23 @@
-"""What ``headwise rank`` found: one row per matrix, as JSON, as a table and in words."""
+"""What ``headwise rank`` says of what it measured: JSON, a table, and words."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
-from headwise.cli.console import print_json, progress, screen
+from headwise.cli.console import dtype_name, print_json, screen
 from headwise.cli.rank_input import Subject
-from headwise.spectra import Absolute, Count, LogWeights, Measurement, Tolerance, measure
+from headwise.cli.rank_rows import Row, as_object, measured
+from headwise.spectra import Absolute, LogWeights, Tolerance
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 #: Rows of a batch that the table shows; JSON has them all.
 SHOWN = 20
-
-#: Entries measured at a time: few enough to bound memory and to move the progress bar.
-STRIDE = 2**23
-
-
-@dataclass(frozen=True)
-class Row:
-    """What was measured of one matrix, and its place in the batch."""
-
-    place: tuple[int, ...]
-    count: Count
-    epsilon: float
-    stable_rank: float
-    effective_rank: float
-    energy_rank_90: int
-    energy_rank_99: int
 
 
 def report(subject: Subject, rule: Tolerance, as_json: bool) -> None:
@@ -50,63 +32,6 @@ def report(subject: Subject, rule: Tolerance, as_json: bool) -> None:
         _show_one(subject, rule, rows[0])
 
 
-def measured(subject: Subject, rule: Tolerance) -> list[Row]:
-    """One row per matrix of the batch."""
-    *batch, n, m = subject.values.shape
-    places = list(product(*map(range, batch)))
-    rows: list[Row] = []
-    with progress("measuring", len(places)) as advance:
-        for part in _parts(subject.source, max(1, min(64, STRIDE // (n * m)))):
-            found = list(_rows(measure(part, rule), places[len(rows) :]))
-            rows += found
-            advance(len(found))
-    return rows
-
-
-def _parts(source: torch.Tensor | LogWeights, size: int) -> Iterator[torch.Tensor | LogWeights]:
-    """The batch, flattened, ``size`` matrices at a time."""
-    n, m = source.shape[-2:]
-    if isinstance(source, LogWeights):
-        values = source.values.reshape(-1, n, m).split(size)
-        errors = torch.as_tensor(source.error).reshape(-1, n).split(size)
-        yield from (LogWeights(v, e) for v, e in zip(values, errors, strict=True))
-    else:
-        yield from source.reshape(-1, n, m).split(size)
-
-
-def _rows(found: Measurement, places: list[tuple[int, ...]]) -> Iterator[Row]:
-    columns = zip(
-        places,
-        found.rank,
-        found.epsilon.tolist(),
-        found.stable_rank.tolist(),
-        found.effective_rank.tolist(),
-        found.energy_rank(0.90).tolist(),
-        found.energy_rank(0.99).tolist(),
-        strict=False,  # places runs on to the end of the whole batch
-    )
-    return (Row(place, *values) for place, *values in columns)
-
-
-def as_object(row: Row, subject: Subject) -> dict[str, Any]:
-    """One row as it appears in JSON."""
-    where = {"index": list(row.place)} if row.place else {}
-    return where | {
-        "rank": {"low": row.count.low, "high": row.count.high},
-        "method": row.count.method,
-        "tolerance": row.epsilon,
-        "dtype": _name(subject.dtype),
-        "shape": list(subject.values.shape[-2:]),
-        "stable_rank": row.stable_rank,
-        "effective_rank": row.effective_rank,
-        "energy_rank_90": row.energy_rank_90,
-        "energy_rank_99": row.energy_rank_99,
-        "delta": row.count.delta,
-        "temperature": subject.temperature,
-        "mask": subject.mask,
-    }
-
-
 def in_words(row: Row, subject: Subject) -> str:
     """The rank of one matrix as a sentence: what is certain, and what would make it so."""
     count = row.count
@@ -118,7 +43,7 @@ def in_words(row: Row, subject: Subject) -> str:
             f"{span}: singular values are known to within {count.delta:.1g}, and some lie that "
             "close to the tolerance; try another --tolerance"
         )
-    hidden = f"{_name(subject.dtype)} hides whatever is below {count.delta:.1g}"
+    hidden = f"{dtype_name(subject.dtype)} hides whatever is below {count.delta:.1g}"
     if isinstance(subject.source, LogWeights):
         return f"{span}: {hidden}; pass float64 numbers"
     return f"{span}: {hidden}; pass the float64 logits with --logits, or queries and keys"
@@ -197,7 +122,7 @@ def _numbers(row: Row) -> tuple[float, float, int, int]:
 
 def _show_doubts(subject: Subject) -> None:
     """A word when a matrix looks like logits, or logits look like a matrix."""
-    sums = subject.values.double().sum(-1)
+    sums = subject.values.sum(-1, dtype=torch.float64)
     looks_like_weights = bool((sums - 1).abs().max() < 0.05 and subject.values.min() >= 0)
     is_logits = isinstance(subject.source, LogWeights)
     if is_logits and looks_like_weights:
@@ -231,8 +156,4 @@ def _leading(number: int) -> str:
 
 def _size(subject: Subject) -> str:
     n, m = subject.values.shape[-2:]
-    return f"{n} × {m}, {_name(subject.dtype)}"
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+    return f"{n} × {m}, {dtype_name(subject.dtype)}"
