@@ -79,6 +79,7 @@ def test_batches_measured_in_parts_keep_their_order(headwise, tmp_path, monkeypa
     path = save(tmp_path / "b.npy", torch.diag_embed(diagonals).double())
     found = json.loads(headwise("rank", path, "--json").out)
     assert [row["rank"]["low"] for row in found] == [5, 2, 3, 1, 4]
+    assert [row["index"] for row in found] == [[0], [1], [2], [3], [4]]
 
 
 def test_queries_and_keys_equal_the_logits_and_the_matrix(headwise, tmp_path, head):
