@@ -176,7 +176,7 @@ def test_words_for_a_singular_value_at_the_tolerance(headwise, tmp_path):
 
 def test_the_temperature_is_stated(headwise, tmp_path, head):
     q, k = (save(tmp_path / f"{n}.npy", t) for n, t in zip("qk", head, strict=True))
-    words = headwise("rank", "--queries", q, "--keys", k).out.replace("\n", "")
+    words = " ".join(headwise("rank", "--queries", q, "--keys", k).out.split())
     assert "/ 2.64575, mask none" in words
 
 
