@@ -51,7 +51,7 @@ def _parts(source: torch.Tensor | LogWeights, size: int) -> Iterator[torch.Tenso
     n, m = source.shape[-2:]
     if isinstance(source, LogWeights):
         values = source.values.reshape(-1, n, m).split(size)
-        errors = torch.as_tensor(source.error).reshape(-1, n).split(size)
+        errors = torch.as_tensor(source.error).expand(source.shape[:-1]).reshape(-1, n).split(size)
         yield from (LogWeights(v, e) for v, e in zip(values, errors, strict=True))
     else:
         yield from source.reshape(-1, n, m).split(size)
