@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test check lint types contract clean bench-rank
+.PHONY: demo test check lint types contract docs clean bench-rank
 
 demo: .venv/.runs
 	$(BIN)/headwise demo
@@ -24,6 +24,9 @@ types: .venv/.develops
 contract: .venv/.develops
 	$(BIN)/lint-imports --no-cache
 
+docs: .venv/.documents
+	$(BIN)/zensical build --clean --strict
+
 bench-rank: .venv/.develops
 	$(BIN)/python benchmarks/bench_rank.py
 
@@ -41,5 +44,10 @@ bench-rank: .venv/.develops
 	$(PIP) -e '.[dev]'
 	@touch $@ .venv/.runs
 
+.venv/.documents: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing headwise and what builds its documentation"
+	$(PIP) -e '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv site

@@ -22,6 +22,7 @@ _HOME = {
     "Spectrum": "spectra",
     "count": "spectra",
     "measure": "spectra",
+    "read_array": "arrays",
     "spectrum": "spectra",
 }
 

@@ -1,0 +1,224 @@
+"""The arrays a file holds: their names, shapes and dtypes first, their numbers on request.
+
+One function per format. Nothing here runs code found in a file: NumPy reads without pickle,
+PyTorch with ``weights_only``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedIOBase
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import IO, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.arrays.formats import NPY, NPZ, SAFETENSORS, TORCH, Format
+from headwise.errors import BadInputError, UnreadableFileError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One array of a file, not yet read."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    load: Callable[[], Tensor]
+
+    def __str__(self) -> str:
+        return f"({self.dtype}, {'×'.join(map(str, self.shape)) or 'one number'})"
+
+
+def entries_of(path: Path, kind: Format) -> dict[str, Entry]:
+    """Every array in the file, by name; a file of one unnamed array names it after itself."""
+    return _LISTING[kind](path)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Around the readers of others: whatever damaged bytes provoke in them becomes one line."""
+    try:
+        yield
+    except MemoryError:
+        raise UnreadableFileError(
+            f"{path} holds an array too large for this machine's memory",
+            hint="save the part to be measured in a file of its own",
+        ) from None
+    # They raise nearly anything: KeyError, struct.error, zlib.error, UnicodeDecodeError, ...
+    except Exception as error:
+        reason = re.split(r"[\n.;]", str(error).strip())[0] or type(error).__name__
+        raise UnreadableFileError(
+            f"{path} is damaged ({reason})", hint="copy it or save it again"
+        ) from None
+
+
+# ── NumPy
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What an .npy header promises, and how many bytes of numbers follow it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    bytes_there: int
+
+
+def _list_npy(path: Path) -> dict[str, Entry]:
+    with path.open("rb") as file, _reading(path):
+        header = _npy_header(file, path.stat().st_size)
+    return {path.stem: _numpy_entry(header, str(path), lambda: _load_npy(path))}
+
+
+def _list_npz(path: Path) -> dict[str, Entry]:
+    with _reading(path), zipfile.ZipFile(path) as archive:
+        headers = {
+            member.filename.removesuffix(".npy"): _member_header(archive, member)
+            for member in archive.infolist()
+            if member.filename.endswith(".npy")
+        }
+    return {
+        name: _numpy_entry(header, f"{name!r} in {path}", lambda n=name: _load_npz(path, n))
+        for name, header in headers.items()
+    }
+
+
+def _member_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Header:
+    with archive.open(member) as file:
+        return _npy_header(file, member.file_size)
+
+
+def _npy_header(file: BufferedIOBase | IO[bytes], size: int) -> _Header:
+    version = np.lib.format.read_magic(file)
+    first = version == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return _Header(shape, dtype, size - file.tell())
+
+
+def _load_npy(path: Path) -> np.ndarray:
+    with _reading(path):
+        return np.load(path)
+
+
+def _load_npz(path: Path, name: str) -> np.ndarray:
+    with _reading(path), np.load(path) as archive:
+        return archive[name]
+
+
+def _numpy_entry(header: _Header, place: str, load: Callable[[], np.ndarray]) -> Entry:
+    def tensor() -> Tensor:
+        native = _refuse_unreadable(header, place)
+        return torch.from_numpy(load().astype(native, order="C", copy=False))
+
+    return Entry(header.shape, header.dtype.name, tensor)
+
+
+def _refuse_unreadable(header: _Header, place: str) -> np.dtype:
+    """The dtype in the machine's byte order, the only one torch reads, or a clear refusal."""
+    if header.dtype.hasobject:
+        raise BadInputError(
+            f"{place} holds Python objects, which are not read (they could run code)",
+            hint="save plain numbers: numpy.save(path, array.astype('float64'))",
+        )
+    native = header.dtype.newbyteorder("=")
+    if not _torch_has(native):
+        raise BadInputError(
+            f"{place} has NumPy dtype {header.dtype.name}",
+            hint="save it as float64, or a bfloat16 tensor as .safetensors or .pt",
+        )
+    needed = math.prod(header.shape) * native.itemsize
+    if header.bytes_there < needed:
+        raise UnreadableFileError(
+            f"{place} breaks off: {header.bytes_there} of {needed} bytes of numbers are there",
+            hint="copy it or save it again",
+        )
+    return native
+
+
+def _torch_has(dtype: np.dtype) -> bool:
+    try:
+        torch.from_numpy(np.empty(0, dtype))
+    except TypeError:
+        return False
+    return True
+
+
+# ── safetensors
+
+
+def _list_safetensors(path: Path) -> dict[str, Entry]:
+    from safetensors import safe_open
+
+    with _reading(path), safe_open(path, framework="pt") as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        found = {name: (tuple(s.get_shape()), str(s.get_dtype())) for name, s in slices.items()}
+    return {
+        name: Entry(shape, dtype, lambda n=name: _load_safetensors(path, n))
+        for name, (shape, dtype) in found.items()
+    }
+
+
+def _load_safetensors(path: Path, name: str) -> Tensor:
+    from safetensors import safe_open
+
+    with _reading(path), safe_open(path, framework="pt") as file:
+        return file.get_tensor(name)
+
+
+# ── PyTorch
+
+
+def _list_torch(path: Path) -> dict[str, Entry]:
+    return {
+        name or path.stem: Entry(
+            tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), lambda t=tensor: t
+        )
+        for name, tensor in _tensors_in(_load_torch(path), "")
+    }
+
+
+def _load_torch(path: Path) -> Any:
+    with _reading(path), warnings.catch_warnings():
+        # torch warns of pickle protocols it may not know; if it does not, it says so itself.
+        warnings.simplefilter("ignore")
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except UnpicklingError as error:
+            culprit = _culprit(str(error))
+    raise UnreadableFileError(
+        f"{path} is not weights alone: {culprit} (nothing was executed)",
+        hint="save tensors alone: torch.save({'name': tensor}, path)",
+    )
+
+
+def _culprit(message: str) -> str:
+    named = re.search(r"GLOBAL (\S+)", message)
+    return f"its pickle asks for {named.group(1)}" if named else "its pickle is damaged or foreign"
+
+
+def _tensors_in(loaded: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor in nested dictionaries and lists, named by the path to it."""
+    if isinstance(loaded, Tensor):
+        yield name, loaded
+        return
+    parts = enumerate(loaded) if isinstance(loaded, list | tuple) else ()
+    for key, value in loaded.items() if isinstance(loaded, dict) else parts:
+        yield from _tensors_in(value, f"{name}.{key}" if name else str(key))
+
+
+_LISTING: dict[Format, Callable[[Path], dict[str, Entry]]] = {
+    NPY: _list_npy,
+    NPZ: _list_npz,
+    TORCH: _list_torch,
+    SAFETENSORS: _list_safetensors,
+}

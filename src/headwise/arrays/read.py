@@ -1,0 +1,69 @@
+"""Read one array from a file, by name where the file holds several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from headwise.arrays.entries import Entry, entries_of
+from headwise.arrays.formats import format_of
+from headwise.errors import BadInputError, UnreadableFileError
+
+#: How many arrays an error message lists before it says how many more there are.
+LISTED = 12
+
+
+def read_array(path: Path | str, name: str | None = None) -> Tensor:
+    """The array in a file, in the dtype it was stored in; ``name`` picks one of several.
+
+    Code in a file is never run: pickled objects are refused.
+
+    >>> import numpy, tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "identity.npy"
+    >>> numpy.save(place, numpy.eye(3))
+    >>> read_array(place).shape
+    torch.Size([3, 3])
+    """
+    path = Path(path)
+    try:
+        found = entries_of(path, format_of(path))
+    except OSError as error:
+        raise UnreadableFileError(
+            f"{path} cannot be opened ({error.strerror})", hint="check the path and its permissions"
+        ) from None
+    entry = _chosen(path, found, name)
+    return _plain(path, entry.load())
+
+
+def _chosen(path: Path, found: dict[str, Entry], name: str | None) -> Entry:
+    if not found:
+        raise UnreadableFileError(f"{path} holds no array", hint="pass a file that holds one")
+    if name is None and len(found) == 1:
+        return next(iter(found.values()))
+    if name is None:
+        raise BadInputError(
+            f"{path} holds {len(found)} arrays", hint=f"choose one (--name): {_listed(found)}"
+        )
+    if name not in found:
+        raise BadInputError(
+            f"{path} holds no array named {name!r}", hint=f"it holds {_listed(found)}"
+        )
+    return found[name]
+
+
+def _listed(found: dict[str, Entry]) -> str:
+    shown = [f"{name} {entry}" for name, entry in list(found.items())[:LISTED]]
+    more = len(found) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _plain(path: Path, tensor: Tensor) -> Tensor:
+    """A strided tensor on the CPU: other layouts are refused by what they are."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
+        raise BadInputError(
+            f"{path} holds a tensor of layout {tensor.layout} and dtype {tensor.dtype}",
+            hint="save an ordinary one: tensor.dequantize() or tensor.to_dense()",
+        )
+    return tensor.detach()

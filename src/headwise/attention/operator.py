@@ -1,0 +1,190 @@
+"""Attention as an operator: A is known by its products and is never formed.
+
+A·X is attention itself with X as values; Aᵀ·Y is the gradient of that with respect to the
+values. Rows are taken a chunk at a time, so memory stays O(n·k) for blocks of k columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask, as_mask
+from headwise.attention.masks import refuse_masked_rows as _refuse_masked_rows
+from headwise.attention.scores import checked_pair, checked_temperature
+from headwise.errors import BadInputError
+from headwise.shapes import Float, Int
+
+#: How many logits exist at any one time: 2^22 float64 numbers are 32 MiB.
+LOGITS_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionOperator:
+    """softmax(Q Kᵀ / T) as an Operator; the products are computed and returned in ``dtype``.
+
+    Low precision limits which singular values products can resolve, so float64 is the default
+    whatever dtype queries and keys come in.
+
+    >>> op = AttentionOperator(torch.zeros(2, 3), torch.zeros(5, 3))
+    >>> op.shape, op.matmat(torch.ones(5, 1, dtype=torch.float64)).flatten()
+    (torch.Size([2, 5]), tensor([1., 1.], dtype=torch.float64))
+    """
+
+    queries: Tensor
+    keys: Tensor
+    temperature: float | None = None
+    mask: Mask | Tensor = EVERYTHING
+    dtype: torch.dtype = torch.float64
+
+    def __post_init__(self) -> None:
+        queries, keys = checked_pair(self.queries, self.keys)
+        temperature = checked_temperature(self.temperature, queries.shape[-1])
+        object.__setattr__(self, "queries", queries.to(self.dtype))
+        object.__setattr__(self, "keys", keys.to(self.dtype))
+        object.__setattr__(self, "temperature", temperature)
+        object.__setattr__(self, "mask", as_mask(self.mask))
+        self._refuse_masked_rows()
+
+    @property
+    def shape(self) -> torch.Size:
+        """(..., queries, keys)."""
+        return torch.Size([*self.queries.shape[:-1], self.keys.shape[-2]])
+
+    def matmat(self, block: Tensor) -> Float[Tensor, "*batch n k"]:
+        """A times a block of columns: attention with the block as values."""
+        values = self._as_block(block, self.shape[-1])
+        return torch.cat([self._attend(rows, values) for rows in self._row_chunks()], dim=-2)
+
+    def rmatmat(self, block: Tensor) -> Float[Tensor, "*batch m k"]:
+        """Aᵀ times a block of columns: the gradient of attention with respect to its values."""
+        block = self._as_block(block, self.shape[-2])
+        shape = (*self.shape[:-2], self.shape[-1], block.shape[-1])
+        values = torch.zeros(shape, dtype=self.dtype, device=block.device, requires_grad=True)
+        total = torch.zeros_like(values, requires_grad=False)
+        for rows in self._row_chunks():
+            with torch.enable_grad():
+                mixed = self._attend(rows, values)
+            total += torch.autograd.grad(mixed, values, block[..., rows, :])[0]
+        return total
+
+    def _attend(self, rows: slice, values: Tensor) -> Tensor:
+        assert self.temperature is not None
+        return scaled_dot_product_attention(
+            self.queries[..., rows, :],
+            self.keys,
+            values,
+            attn_mask=self._bias(rows),
+            scale=1 / self.temperature,
+        )
+
+    def _bias(self, rows: slice) -> Tensor | None:
+        mask = as_mask(self.mask)
+        if isinstance(mask, Everything):
+            return None
+        grid = Grid.whole(self.shape, self.queries.device)
+        zeros = torch.zeros(
+            rows.stop - rows.start, self.shape[-1], dtype=self.dtype, device=grid.device
+        )
+        bias = mask.apply(zeros, grid.block(rows, grid.columns))
+        return bias.expand(*self.shape[:-2], *bias.shape[-2:])
+
+    def _refuse_masked_rows(self) -> None:
+        for rows in self._row_chunks():
+            bias = self._bias(rows)
+            if bias is not None:
+                _refuse_masked_rows(bias.amax(-1))
+
+    def _row_chunks(self) -> Iterator[slice]:
+        across = self.shape.numel() // self.shape[-2]
+        return chunks(self.shape[-2], max(1, LOGITS_AT_ONCE // across))
+
+    def _as_block(self, block: Tensor, size: int) -> Tensor:
+        if block.shape[:-1] != (*self.shape[:-2], size):
+            raise BadInputError(
+                f"a block of shape {tuple(block.shape)} does not fit an operator "
+                f"of shape {tuple(self.shape)}",
+                hint=f"pass {(*self.shape[:-2], size, 'k')}",
+            )
+        return block.to(self.dtype)
+
+
+def streaming_argmax(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    mask: Mask | Tensor = EVERYTHING,
+) -> Int[Tensor, "*batch n"]:
+    """The key each query scores highest, the first of equals, without the matrix.
+
+    Scores are taken in the dtype given (float32 and below may decide near ties otherwise than
+    float64 would); memory is bounded whatever the number of queries and keys.
+
+    >>> streaming_argmax(torch.ones(2, 1), torch.tensor([[1.0], [3.0], [3.0]]))
+    tensor([1, 1])
+    """
+    queries, keys = checked_pair(queries, keys)
+    shape = torch.Size([*queries.shape[:-1], keys.shape[-2]])
+    seek = _Seek(queries, keys, as_mask(mask), Grid.whole(shape, queries.device))
+    batch = shape[:-2].numel()
+    height = max(1, min(shape[-2], 4096, LOGITS_AT_ONCE // batch))
+    width = max(1, LOGITS_AT_ONCE // (batch * height))
+    return torch.cat([seek.best(rows, width) for rows in chunks(shape[-2], height)], dim=-1)
+
+
+def hardmax_rank(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    mask: Mask | Tensor = EVERYTHING,
+) -> Int[Tensor, "*batch"]:
+    """The rank of the hardmax matrix: how many different keys are some query's arg-max.
+
+    >>> int(hardmax_rank(torch.eye(3), torch.eye(3)))
+    3
+    """
+    found = streaming_argmax(queries, keys, mask=mask)
+    hit = torch.zeros(*found.shape[:-1], keys.shape[-2], dtype=torch.bool, device=found.device)
+    return hit.scatter_(-1, found, True).sum(-1)
+
+
+def chunks(total: int, size: int) -> Iterator[slice]:
+    """Slices of at most ``size`` that cover 0 … total.
+
+    >>> [(s.start, s.stop) for s in chunks(5, 2)]
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    return (slice(start, min(start + size, total)) for start in range(0, total, size))
+
+
+@dataclass(frozen=True, eq=False)
+class _Seek:
+    """The search for the best key of each query."""
+
+    queries: Tensor
+    keys: Tensor
+    mask: Mask
+    grid: Grid
+
+    def best(self, rows: slice, width: int) -> Tensor:
+        """The arg-max of these rows, seeking ``width`` keys at a time."""
+        value, index = self._best_among(rows, slice(0, min(width, self.grid.shape[-1])))
+        for columns in list(chunks(self.grid.shape[-1], width))[1:]:
+            rival, rival_index = self._best_among(rows, columns)
+            better = rival > value  # strictly: of equals the first stays
+            value, index = (
+                torch.where(better, rival, value),
+                torch.where(better, rival_index, index),
+            )
+        _refuse_masked_rows(value)
+        return index
+
+    def _best_among(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
+        scores = self.queries[..., rows, :] @ self.keys[..., columns, :].mT
+        scores = self.mask.apply(scores, self.grid.block(rows, columns))
+        index = scores.argmax(-1)
+        return scores.gather(-1, index.unsqueeze(-1)).squeeze(-1), index + columns.start

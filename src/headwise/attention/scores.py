@@ -1,0 +1,152 @@
+"""From queries and keys to logits, and from logits to the softmax or hardmax matrix.
+
+Queries are (..., n, r), keys (..., m, r) with the same leading dimensions; what comes out is
+(..., n, m), in float64. The logits come with a bound on what rounding may have done to them,
+row by row, so that a rank counted from them can be certified.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from headwise.attention.masks import EVERYTHING, Grid, Mask, as_mask, refuse_masked_rows
+from headwise.errors import BadInputError
+from headwise.shapes import Float
+from headwise.spectra import LogWeights
+from headwise.spectra.rounding import unit_roundoff
+from headwise.spectra.sources import as_matrices, refuse_not_finite
+
+
+def default_temperature(rank: int) -> float:
+    """√d_h, the divisor of the logits when none is given.
+
+    >>> default_temperature(64)
+    8.0
+    """
+    return math.sqrt(rank)
+
+
+def logits(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    temperature: float | None = None,
+    mask: Mask | Tensor = EVERYTHING,
+) -> LogWeights:
+    """q·k / T with the mask applied; T is √d_h unless given, and is the whole divisor.
+
+    The error of each row bounds the float64 rounding of its logits and, if queries or keys
+    come in another dtype, what rounding them to that dtype can hide.
+
+    >>> logits(torch.ones(1, 4), torch.ones(2, 4), temperature=2.0).values
+    tensor([[2., 2.]], dtype=torch.float64)
+    """
+    queries, keys = checked_pair(queries, keys)
+    temperature = checked_temperature(temperature, queries.shape[-1])
+    scaled = (queries.double() @ keys.double().mT) / temperature
+    values = as_mask(mask).apply(scaled, Grid.whole(scaled.shape, scaled.device))
+    refuse_masked_rows(values.amax(-1))
+    return LogWeights(values, error=logit_error(queries, keys, temperature, values))
+
+
+def softmax_matrix(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    temperature: float | None = None,
+    mask: Mask | Tensor = EVERYTHING,
+) -> Float[Tensor, "*batch n m"]:
+    """The attention matrix, softmax of the logits along each row, in float64.
+
+    >>> softmax_matrix(torch.zeros(1, 3), torch.ones(2, 3))
+    tensor([[0.5000, 0.5000]], dtype=torch.float64)
+    """
+    found = logits(queries, keys, temperature=temperature, mask=mask)
+    return torch.softmax(found.values, dim=-1)
+
+
+def hardmax_matrix(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    mask: Mask | Tensor = EVERYTHING,
+) -> Float[Tensor, "*batch n m"]:
+    """The limit of zero temperature: one in the column of the largest logit, first of equals.
+
+    >>> hardmax_matrix(torch.ones(1, 2), torch.tensor([[0.0, 1.0], [2.0, 2.0]]))
+    tensor([[0., 1.]], dtype=torch.float64)
+    """
+    found = logits(queries, keys, mask=mask).values
+    return torch.zeros_like(found).scatter_(-1, found.argmax(-1, keepdim=True), 1.0)
+
+
+def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tensor) -> Tensor:
+    """How far each row of computed logits may lie from the exact ones.
+
+    γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T covers the inner product, the division and the norms
+    themselves; the sum with a bias adds one rounding of the result.
+
+    >>> one = torch.ones(1, 1, dtype=torch.float64)
+    >>> bool(logit_error(one, one, 1.0, one) < 1e-15)
+    True
+    """
+    q_norm = torch.linalg.vector_norm(queries.double(), dim=-1)
+    k_norm = torch.linalg.vector_norm(keys.double(), dim=-1).amax(-1, keepdim=True)
+    u = unit_roundoff(torch.float64)
+    size = queries.shape[-1] + 4
+    arithmetic = size * u / (1 - size * u) * q_norm * k_norm
+    reach = torch.where(values.isfinite(), values.abs(), 0.0).amax(-1)
+    return (arithmetic + _hidden(queries, keys, q_norm, k_norm)) / temperature + u * reach
+
+
+def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Tensor:
+    """What the dtypes of q and k can hide of q·k: a stored x̂ = x(1+e) with |e| ≤ u."""
+    q_u, q_tiny = _storage(queries.dtype)
+    k_u, k_tiny = _storage(keys.dtype)
+    relative = 1 / ((1 - q_u) * (1 - k_u)) - 1
+    root = math.sqrt(queries.shape[-1])
+    return relative * q_norm * k_norm + 2 * root * (
+        q_tiny * k_norm + k_tiny * q_norm + root * q_tiny * k_tiny
+    )
+
+
+def _storage(dtype: torch.dtype) -> tuple[float, float]:
+    """Unit roundoff and largest number lost to underflow; float64 is taken as meant."""
+    if dtype == torch.float64:
+        return 0.0, 0.0
+    return unit_roundoff(dtype), torch.finfo(dtype).smallest_normal
+
+
+def checked_pair(queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """Queries and keys that fit each other and are finite, or a clear refusal."""
+    queries, keys = as_matrices(queries, "the query tensor"), as_matrices(keys, "the key tensor")
+    if queries.shape[-1] != keys.shape[-1]:
+        raise BadInputError(
+            f"queries have {queries.shape[-1]} dimensions per head, keys {keys.shape[-1]}",
+            hint="both need the same last dimension: (..., tokens, head dimension)",
+        )
+    if queries.shape[:-2] != keys.shape[:-2]:
+        raise BadInputError(
+            f"queries have batch shape {tuple(queries.shape[:-2])}, keys {tuple(keys.shape[:-2])}",
+            hint="make them equal; keys of grouped heads: keys.repeat_interleave(group, dim=-3)",
+        )
+    for name, tensor in (("the query tensor", queries), ("the key tensor", keys)):
+        finite = tensor.isfinite().all(-1)
+        refuse_not_finite(name, int((~finite).sum()))
+    return queries, keys
+
+
+def checked_temperature(temperature: float | None, rank: int) -> float:
+    """The temperature given, or √d_h if none was; it must be a positive number."""
+    if temperature is None:
+        return default_temperature(rank)
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise BadInputError(
+            f"the temperature must be a positive number, got {temperature!r}",
+            hint=f"pass for example {default_temperature(rank):.4g}, the root of the head "
+            "dimension; for the limit of zero use hardmax",
+        )
+    return temperature

@@ -1,0 +1,66 @@
+"""What an import costs: nothing heavy comes in before it is used."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"torch", "matplotlib", "scipy", "numpy", "transformers", "safetensors"}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level modules a fresh interpreter holds after the statement."""
+    code = f"import sys\n{statement}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+HELP = """
+from headwise.cli.app import main
+try:
+    main({arguments})
+except SystemExit:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import headwise",
+        HELP.format(arguments=["--help"]),
+        HELP.format(arguments=["rank", "--help"]),
+        HELP.format(arguments=["--version"]),
+        HELP.format(arguments=["rank", "--bogus"]),
+    ],
+)
+def test_nothing_heavy_is_loaded(statement):
+    loaded = loaded_by(statement)
+    assert "headwise" in loaded
+    assert not loaded & HEAVY
+
+
+def test_heavy_modules_would_be_seen():
+    assert "torch" in loaded_by("import headwise; headwise.measure")
+
+
+def seconds_of_help() -> float:
+    """Processor time of one run, which other work on the machine hardly changes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "headwise", "--help"], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def test_help_takes_less_than_three_tenths_of_a_second():
+    assert 0 < min(seconds_of_help() for _ in range(3)) < 0.3
+
+
+@pytest.mark.parametrize("package", ["headwise.spectra", "headwise.attention"])
+def test_the_measuring_core_does_without_the_command_line(package):
+    loaded = loaded_by(f"import {package}")
+    assert "torch" in loaded
+    assert not loaded & {"typer", "rich", "pydantic", "matplotlib", "safetensors", "transformers"}

@@ -1,0 +1,118 @@
+"""The manner of the tree: layers, names, docstrings, examples; each rule is also shown to bite."""
+
+import ast
+import doctest
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import headwise
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src" / "headwise").rglob("*.py"))
+IDS = [str(path.relative_to(ROOT / "src")) for path in SOURCES]
+PUBLIC = [name for name in dir(headwise) if name != "__version__"]
+VAGUE = {"utils", "util", "helpers", "helper", "misc", "common", "tools", "stuff"}
+
+
+def test_the_sources_are_found():
+    assert len(SOURCES) > 15
+
+
+def test_layers_hold():
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+def test_a_broken_layer_would_be_reported(tmp_path):
+    """The same contract over a tree in which errors imports the command line."""
+    package = tmp_path / "headwise"
+    for path in SOURCES:
+        copy = package / path.relative_to(ROOT / "src" / "headwise")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text())
+    (package / "errors.py").write_text('"""Bad."""\nimport headwise.cli.console\n')
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "headwise.errors" in done.stdout
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=IDS)
+def test_every_module_says_what_it_is(path):
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=IDS)
+def test_no_name_is_vague(path):
+    assert not VAGUE & {path.stem, *path.relative_to(ROOT).parts}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=IDS)
+def test_files_stay_small(path):
+    assert path.read_text().count("\n") <= 350
+
+
+def has_example(value: object) -> bool:
+    """Whether the docstring of a function or class, or of one of its members, has an example."""
+    return bool(doctest.DocTestFinder().find(value, "value")) and any(
+        found.examples for found in doctest.DocTestFinder().find(value, "value")
+    )
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_has_an_example_that_runs(name):
+    assert has_example(getattr(headwise, name)), f"headwise.{name} has no example"
+
+
+def test_a_name_without_example_would_be_noticed():
+    def silent() -> None:
+        """Says nothing."""
+
+    assert not has_example(silent)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_come_from_where_they_are_listed(name):
+    home = import_module(f"headwise.{headwise._HOME[name]}")
+    assert getattr(headwise, name) is getattr(home, name)
+    assert not isinstance(getattr(headwise, name), ModuleType)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="no attribute 'measrue'"):
+        _ = headwise.measrue
+
+
+def test_every_error_carries_a_hint():
+    from headwise import errors
+
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if inspect.isclass(kind) and issubclass(kind, Exception)
+    ]
+    assert len(kinds) > 3
+    for kind in kinds:
+        raised = kind("it broke", hint="mend it")
+        assert (str(raised), raised.hint) == ("it broke; mend it", "mend it")

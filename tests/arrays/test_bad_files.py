@@ -1,0 +1,212 @@
+"""Every way a file can be bad: one line, the right error, and nothing from the file runs."""
+
+import gzip
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save, save_file
+
+from headwise.arrays import read_array
+from headwise.errors import BadInputError, HeadwiseError, UnreadableFileError
+
+
+def written(path, how):
+    how(path)
+    return path
+
+
+def write_npy(path):
+    with path.open("wb") as file:
+        np.save(file, np.eye(3))
+
+
+def write_npz(path):
+    with path.open("wb") as file:
+        np.savez(file, a=np.eye(3))
+
+
+def write_torch(path):
+    torch.save(torch.eye(3), path)
+
+
+def write_safetensors(path):
+    save_file({"a": torch.eye(3)}, path)
+
+
+def write_gzip(path):
+    path.write_bytes(gzip.compress(b"numbers"))
+
+
+def write_zip(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "no arrays")
+
+
+def write_empty_zip(path):
+    zipfile.ZipFile(path, "w").close()
+
+
+def write_script(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model/data.pkl", b"")
+        archive.writestr("model/constants.pkl", b"")
+
+
+WRITERS = {
+    ".npy": write_npy,
+    ".npz": write_npz,
+    ".pt": write_torch,
+    ".safetensors": write_safetensors,
+}
+
+
+def refused(path, match):
+    with pytest.raises(UnreadableFileError, match=match) as error:
+        read_array(path)
+    assert "\n" not in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_absent(tmp_path):
+    refused(tmp_path / "a.npy", r"there is no file .*; pass the path of a file ending in \.npy")
+
+
+def test_a_folder(tmp_path):
+    refused(tmp_path, "is a folder; pass a file in it that ends in")
+
+
+def test_not_a_regular_file(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "a.npy")
+    refused(tmp_path / "a.npy", "is not a regular file")
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_empty(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    path.touch()
+    refused(path, "is empty, 0 bytes; copy it or save it again")
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("content", WRITERS)
+def test_renamed_between_formats(tmp_path, name, content):
+    path = written(tmp_path / f"a{name}", WRITERS[content])
+    if name == content:
+        assert torch.equal(read_array(path).double(), torch.eye(3).double())
+    else:
+        refused(path, rf"is not an? .*: it looks like an? .*; rename it to a\{content}$")
+
+
+@pytest.mark.parametrize(
+    ("write", "match"),
+    [
+        (lambda p: p.write_text("1 2\n3 4\n"), "it looks like text; save the array in one of"),
+        (lambda p: p.write_text("é" * 4000), "it looks like text"),
+        (lambda p: p.write_bytes(pickle.dumps(np.eye(2))), "a Python pickle, which headwise never"),
+        (write_gzip, "a gzip-compressed file; unpack it with gunzip"),
+        (write_zip, "a zip archive without arrays"),
+        (write_empty_zip, "a zip archive without arrays"),
+        (write_script, "a TorchScript program; save its weights instead"),
+        (lambda p: p.write_bytes(b"\x89HDF\r\n\x1a\n"), "an HDF5 file"),
+        (lambda p: p.write_bytes(b"\x00\xff\x00\xfe" * 9), "nothing headwise knows"),
+        (
+            lambda p: p.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+            "a Git LFS pointer, not the file itself; fetch the file: git lfs pull",
+        ),
+    ],
+)
+@pytest.mark.parametrize("ending", WRITERS)
+def test_something_else_by_a_known_name(tmp_path, write, match, ending):
+    refused(written(tmp_path / f"a{ending}", write), match)
+
+
+def test_unknown_endings_say_what_the_file_is(tmp_path):
+    refused(written(tmp_path / "a.bin", write_torch), r"'\.bin'.*PyTorch file; rename it to a\.pt")
+    refused(written(tmp_path / "a", write_npy), r"ends in ''.*NumPy array; rename it to a\.npy")
+    refused(written(tmp_path / "a.csv", lambda p: p.write_text("1,2")), "looks like text; save")
+
+
+def test_endings_may_be_in_capitals(tmp_path):
+    assert read_array(written(tmp_path / "A.NPY", write_npy)).shape == (3, 3)
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("kept", [0.3, 0.6, 0.95])
+def test_truncated(tmp_path, ending, kept):
+    path = written(tmp_path / f"a{ending}", WRITERS[ending])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * kept)])
+    refused(path, "damaged|breaks off|looks like")
+
+
+def test_truncated_numbers_are_counted(tmp_path):
+    path = written(tmp_path / "a.npy", write_npy)
+    path.write_bytes(path.read_bytes()[:-20])
+    refused(path, "breaks off: 52 of 72 bytes of numbers are there; copy it or save it again")
+
+
+def test_a_header_that_promises_too_much_allocates_nothing(tmp_path):
+    path = tmp_path / "a.npy"
+    with path.open("wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**9)}
+        np.lib.format.write_array_header_1_0(file, header)
+    refused(path, "breaks off: 0 of 8000000000000000000 bytes")
+
+
+def test_a_safetensors_header_that_lies(tmp_path):
+    body = save({"a": torch.eye(3)})
+    size = int.from_bytes(body[:8], "little")
+    header = json.loads(body[8 : 8 + size])
+    header["a"]["data_offsets"] = [0, 4000]
+    text = json.dumps(header).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body[8 + size :])
+    refused(path, "is damaged")
+
+
+def test_object_arrays_are_not_unpickled(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    with pytest.raises(BadInputError, match="holds Python objects, which are not read"):
+        read_array(tmp_path / "a.npy")
+
+
+def test_a_member_of_an_archive_is_named(tmp_path):
+    np.savez(tmp_path / "a.npz", good=np.eye(2), bad=np.array([None]))
+    assert read_array(tmp_path / "a.npz", "good").shape == (2, 2)
+    with pytest.raises(BadInputError, match=r"'bad' in .*holds Python objects"):
+        read_array(tmp_path / "a.npz", "bad")
+
+
+def test_weights_beside_other_objects_are_refused_by_what_they_ask_for(tmp_path):
+    torch.save({"a": torch.eye(2), "b": np.eye(2)}, tmp_path / "a.pt")
+    refused(tmp_path / "a.pt", r"asks for numpy\..*nothing was executed.*save tensors alone")
+
+
+def test_files_without_arrays(tmp_path):
+    torch.save({"step": 3}, tmp_path / "a.pt")
+    refused(tmp_path / "a.pt", "holds no array; pass a file that holds one")
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_damage_anywhere_is_read_or_refused(tmp_path_factory, ending, data):
+    """Bytes changed or cut anywhere: numbers, or a HeadwiseError of one line; never a crash."""
+    path = written(tmp_path_factory.mktemp("damage") / f"a{ending}", WRITERS[ending])
+    body = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(body[: data.draw(st.integers(1, len(body)))])
+    try:
+        assert isinstance(read_array(path), torch.Tensor)
+    except HeadwiseError as error:
+        assert "\n" not in str(error)
+        assert error.hint

@@ -1,0 +1,170 @@
+"""Every mistake gets one line that says what was received and what would work."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(array, name="a.npy"):
+        np.save(tmp_path / name, array)
+        return tmp_path / name
+
+    return save
+
+
+def one_line(ran, code):
+    assert ran.code == code
+    assert ran.out == ""
+    assert ran.err.startswith("headwise: ")
+    assert ran.err.count("\n") == 1
+    return ran.err
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.eye(3) * 1j, "dtype complex128; pass float64"),
+        (np.eye(3, dtype=int), "dtype int64; pass float64"),
+        (np.eye(3, dtype=bool), "dtype bool; pass float64"),
+        (np.ones(4), "shape (4,); pass at least two dimensions"),
+        (np.float64(1.0), "shape (); pass at least two dimensions"),
+        (np.zeros((0, 3)), "is empty, shape (0, 3); pass at least one row"),
+        (np.array([[1.0, np.nan], [0, 1]]), "NaN or infinity in 1 row; look where"),
+        (np.array([[1.0, np.inf], [0, 1]]), "NaN or infinity in 1 row; look where"),
+        (np.array([[1.0, -np.inf], [0, 1]]), "minus infinity, as masked logits do; if these"),
+        (np.array([["a"]]), "NumPy dtype str32; save it as float64"),
+        (np.ones((2, 2), dtype="V2"), "NumPy dtype void16; save it as float64, or a bfloat16"),
+    ],
+)
+def test_arrays_that_are_not_matrices(headwise, saved, array, words):
+    assert words in one_line(headwise("rank", saved(array)), 1)
+
+
+def test_a_row_of_logits_that_masks_everything(headwise, saved):
+    path = saved(np.array([[0.0, -np.inf], [-np.inf, -np.inf]]))
+    assert "mask everything; drop those rows" in one_line(headwise("rank", path, "--logits"), 1)
+
+
+def test_queries_and_keys_that_do_not_fit(headwise, saved):
+    q = saved(np.ones((5, 3)), "q.npy")
+    for shape, words in (((5, 4), "3 dimensions per head, keys 4"), ((2, 5, 3), "batch shape")):
+        k = saved(np.ones(shape), "k.npy")
+        assert words in one_line(headwise("rank", "--queries", q, "--keys", k), 1)
+
+
+def test_a_causal_mask_needs_as_many_keys_as_queries(headwise, saved):
+    q, k = saved(np.ones((5, 3)), "q.npy"), saved(np.ones((7, 3)), "k.npy")
+    ran = headwise("rank", "--queries", q, "--keys", k, "--mask", "causal")
+    assert "ambiguous for 5 queries and 7 keys; pass the mask as a file" in one_line(ran, 1)
+    assert headwise("rank", "--queries", q, "--keys", k).code == 0
+
+
+def test_a_mask_that_leaves_a_row_nothing(headwise, saved):
+    q, mask = saved(np.ones((2, 3)), "q.npy"), saved(np.array([[True, False]] * 2).T, "m.npy")
+    ran = headwise("rank", "--queries", q, "--keys", q, "--mask", mask)
+    assert "masks every key" in one_line(ran, 1)
+
+
+@pytest.mark.parametrize("temperature", ["0", "-1", "nan", "inf"])
+def test_temperatures_that_are_not_positive(headwise, saved, temperature):
+    q = saved(np.ones((2, 3)))
+    ran = headwise("rank", "--queries", q, "--keys", q, "--temperature", temperature)
+    assert "temperature must be a positive number" in one_line(ran, 1)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "code", "words"),
+    [
+        ("-1", 1, "must be a positive number, got -1.0"),
+        ("0", 1, "must be a positive number, got 0.0"),
+        ("nan", 1, "must be a positive number, got nan"),
+        ("relative:2", 1, "must be below 1, got 2.0"),
+        ("small", 2, "'small' is not a rule; pass 1e-8, relative:1e-6 or dtype"),
+        ("part:1", 2, "'part:1' is not a rule; pass 1e-8, relative:1e-6 or dtype"),
+    ],
+)
+def test_tolerances_that_are_none(headwise, saved, tolerance, code, words):
+    assert words in one_line(headwise("rank", saved(np.eye(2)), "--tolerance", tolerance), code)
+
+
+def test_masks_that_are_none(headwise, saved):
+    q = saved(np.ones((2, 3)))
+    ran = headwise("rank", "--queries", q, "--keys", q, "--mask", "cuasal")
+    assert "'cuasal' is neither a rule nor a file; pass none, causal" in one_line(ran, 2)
+    ran = headwise("rank", "--queries", q, "--keys", q, "--mask", "window:0")
+    assert "width 0 lets no key in" in one_line(ran, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "pass FILE, or both --queries and --keys"),
+        (("--queries", "A"), "pass FILE, or both --queries and --keys"),
+        (("A", "--queries", "A"), "--queries does not go with FILE; pass FILE alone"),
+        (("A", "--temperature", "2"), "--temperature does not go with FILE"),
+        (("A", "--mask", "causal"), "--mask does not go with FILE"),
+        (("--queries", "A", "--keys", "A", "--logits"), "--logits goes with FILE"),
+        (("--queries", "A", "--keys", "A", "--name", "a"), "pass --queries-name and --keys-name"),
+        (("A", "--bogus"), "No such option: --bogus"),
+        (("A", "B"), "headwise rank --help shows what works"),
+        (("--queries", "A", "--keys", "A", "--temperature", "warm"), "valid number"),
+    ],
+)
+def test_options_that_do_not_go_together(headwise, arguments, words):
+    assert words in one_line(headwise("rank", *arguments), 2)
+
+
+def test_an_unknown_verb(headwise):
+    assert "No such command 'rnk'" in one_line(headwise("rnk"), 2)
+
+
+def test_no_verb_shows_the_help(headwise):
+    ran = headwise()
+    assert ran.code == 2
+    assert "Usage: headwise" in ran.out
+    assert " rank " in ran.out
+
+
+def test_version(headwise):
+    from headwise import __version__
+
+    assert headwise("--version").out == f"headwise {__version__}\n"
+
+
+class Pickled:
+    """Would create a file if it were ever unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize(
+    "save", [torch.save, lambda thing, path: path.write_bytes(pickle.dumps(thing))]
+)
+def test_a_pickle_is_never_executed(headwise, tmp_path, save):
+    trap = tmp_path / "executed"
+    save(Pickled(trap), tmp_path / "a.pt")
+    err = one_line(headwise("rank", tmp_path / "a.pt"), 1)
+    assert "nothing was executed" in err or "never runs" in err
+    assert not trap.exists()
+
+
+def test_the_trap_would_spring(tmp_path):
+    """Proof that the test above can fail: unpickled carelessly, the file appears."""
+    trap = tmp_path / "executed"
+    pickle.loads(pickle.dumps(Pickled(trap))).close()
+    assert trap.exists()
+
+
+def test_processes_end_with_one_line_and_the_right_code(headwise_process, tmp_path):
+    np.save(tmp_path / "a.npy", np.eye(3))
+    assert headwise_process("rank", tmp_path / "a.npy").code == 0
+    assert "there is no file" in one_line(headwise_process("rank", tmp_path / "b.npy"), 1)
+    assert "--bogus" in one_line(headwise_process("rank", "--bogus"), 2)

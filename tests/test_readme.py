@@ -1,0 +1,131 @@
+"""What the README and the documentation say, run and compared."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+PAGE_IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+def commands(text: str) -> list[str]:
+    """Every command line in the shell blocks, without its comment."""
+    lines = "".join(blocks(text, "sh")).splitlines()
+    return [line.partition("#")[0].strip() for line in lines if line.strip()]
+
+
+def headwise(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "headwise", *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_python_example_prints_what_its_comments_say():
+    (example,) = blocks(README, "python")
+    promised = re.findall(r"^print\(.*\)  # (.*)$", example, re.M)
+    assert len(promised) == example.count("print(") > 3
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(example, "README.md", "exec"), {})
+    assert printed.getvalue().splitlines() == promised
+
+
+def test_the_python_example_is_short():
+    assert len(blocks(README, "python")[0].splitlines()) <= 25
+
+
+@pytest.fixture(scope="module")
+def demo_table() -> dict[str, list[str]]:
+    """The rows of the table in the README's copy of the demo."""
+    (shown,) = (block for block in blocks(README, "text") if "What is the rank" in block)
+    rows = re.findall(
+        r"^ (\S.*?A(?:, atol=1e-8)?\)?) {2,}(\S.*?) {2,}(\S.*?) {2,}(\S.*)$", shown, re.M
+    )
+    return {name: answers for name, *answers in rows}
+
+
+def test_the_demo_printed_in_the_readme_is_the_demo(demo_table):
+    found = json.loads(headwise("demo", "--json"))
+    certified = [
+        str(i["low"]) if i["low"] == i["high"] else f"{i['low']} to {i['high']}"
+        for i in found["headwise"].values()
+    ]
+    assert demo_table.pop("headwise rank A") == certified
+    assert len(demo_table) == 3
+    for asked, printed in demo_table.items():
+        # Noise of single precision: a few counts more or less on another machine.
+        assert list(map(int, printed)) == pytest.approx(list(found[asked].values()), abs=8)
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, str]:
+    """The help of each verb."""
+    return {verb: headwise(verb, "--help") for verb in ("rank", "demo")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
+def test_headwise_commands_and_their_options_exist(page, known):
+    for command in commands(page.read_text()):
+        program, verb, *rest = command.split()
+        if program != "headwise":
+            continue
+        assert verb in known
+        for option in (word for word in rest if word.startswith("--")):
+            assert re.search(rf"{option}\b", known[verb]), f"{verb} has no {option}"
+
+
+def test_make_targets_in_the_readme_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"\bmake (\w[\w-]*)", README))
+    assert {"demo", "test"} <= targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_the_two_commands_stand_first():
+    assert commands(README)[:2] == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_map_names_what_is_there():
+    (tree,) = (block for block in blocks(README, "text") if "src/headwise/" in block)
+    for name in re.findall(r"^  ([\w/.]+)  ", tree, re.M):
+        assert (ROOT / "src" / "headwise" / name).exists(), name
+    packages = {path.parent.name for path in (ROOT / "src" / "headwise").glob("*/__init__.py")}
+    assert packages == {name.rstrip("/") for name in re.findall(r"^  (\w+/)  ", tree, re.M)}
+
+
+def test_the_figure_shows_the_numbers_beside_it():
+    """The table in the log is the file the figure was drawn from."""
+    with (ROOT / "docs/figures/float32_trap.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    log = (ROOT / "docs/log.md").read_text()
+    lines = {
+        "float64": "float64, from",
+        "float32": "everything in",
+        "bfloat16": "attention rounded",
+    }
+    for precision, opening in lines.items():
+        means = [float(row["low"]) for row in rows if row["precision"] == precision]
+        (line,) = re.findall(rf"^\| {opening}[^|]*\|(.*)\|$", log, re.M)
+        assert [float(cell) for cell in line.split("|")] == pytest.approx(means, abs=6e-4)
