@@ -205,6 +205,14 @@ def test_degenerate_logits():
         assert int(count(LogWeights(logits.double()))) == expected, name
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e9, -1e9])
+def test_a_common_offset_of_the_logits_changes_nothing(offset):
+    """Softmax knows only differences; 1e9 plus multiples of 1/8 is exact in float64."""
+    logits = (random_head_logits(60, 8, 4, seed=5) * 8).round() / 8
+    found = count(LogWeights(logits + offset))
+    assert found.values.tolist() == svd_rank(torch.softmax(logits, -1)).tolist()
+
+
 def test_one_token():
     assert int(count(LogWeights(torch.tensor([[math.pi]], dtype=torch.float64)))) == 1
     assert int(count(torch.tensor([[1e-9]], dtype=torch.float64))) == 0

@@ -42,7 +42,7 @@ def logits(batch, n, scale):
     k = torch.randn(batch, n, 16, generator=g, dtype=torch.float64)
     return scale * q @ k.mT
 batch, n, scale = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-count(LogWeights(logits(2, 100, scale)))  # libraries and threads take their memory once
+count(LogWeights(logits(1, min(n, 800), scale)))  # libraries take their own memory once
 source = logits(batch, n, scale)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 method = count(LogWeights(source)).methods[0]

@@ -47,17 +47,14 @@ class DenseChunk:
 
     def doubt(self) -> Tensor:
         """For each matrix, how far it may lie from the one meant."""
-        if isinstance(self.source, LogWeights) and self.source.is_exact:
-            batch, n = self.source.shape[:2]
-            # Rows of weights have norm at most one.
-            bound = softmax_rounding(self.source.shape) * math.sqrt(n)
-            return torch.full((batch,), bound, dtype=torch.float64, device=_device(self.source))
-        return matrices_and_doubt(self.source)[1]
+        return doubt(self.source)
 
     def fresh(self) -> Tensor:
         """The matrices, made anew: whoever receives them may overwrite them."""
-        matrices = matrices_and_doubt(self.source)[0]
-        return matrices.clone() if matrices is self.source else matrices
+        if isinstance(self.source, LogWeights):
+            return softmax_matrix(self.source)
+        refuse_not_finite("the matrix", int((~self.source.isfinite().all(-1)).sum()))
+        return self.source.to(torch.float64, copy=True)
 
 
 def dense_chunks(source: Tensor | LogWeights, chosen: Tensor) -> Iterator[DenseChunk]:
@@ -77,19 +74,22 @@ def dense_chunks(source: Tensor | LogWeights, chosen: Tensor) -> Iterator[DenseC
         yield DenseChunk(numbers, _part(source, numbers))
 
 
-def matrices_and_doubt(source: Tensor | LogWeights) -> tuple[Tensor, Tensor]:
-    """Float64 matrices, and for each how far it may lie from the one meant.
+def doubt(source: Tensor | LogWeights) -> Tensor:
+    """For each matrix of a flat batch, how far it may lie from the one meant.
 
-    >>> matrices_and_doubt(torch.eye(2, dtype=torch.float64)[None])[1]
+    >>> doubt(torch.eye(2, dtype=torch.float64)[None])
     tensor([0.], dtype=torch.float64)
     """
     if not isinstance(source, LogWeights):
-        refuse_not_finite("the matrix", int((~source.isfinite().all(-1)).sum()))
-        return source.double(), storage_error(source)
+        return storage_error(source)
+    if source.is_exact:
+        # Rows of weights have norm at most one.
+        bound = softmax_rounding(source.shape) * math.sqrt(source.shape[-2])
+        return torch.full(source.shape[:1], bound, dtype=torch.float64, device=_device(source))
     matrix = softmax_matrix(source)
+    norm, least = torch.linalg.vector_norm(matrix, dim=-1), 1 - matrix.amax(-1)
     reach = torch.where(source.values.isfinite(), source.values.abs(), 0).amax(-1).double()
-    norm, doubt = torch.linalg.vector_norm(matrix, dim=-1), 1 - matrix.amax(-1)
-    return matrix, weights_error(source, norm, doubt, reach)
+    return weights_error(source, norm, least, reach)
 
 
 def _device(source: Tensor | LogWeights) -> torch.device:

@@ -103,8 +103,8 @@ def triangles_in_place(
     # Stored by rows, a square matrix is its transpose stored by columns, as LAPACK wants it.
     factored = matrices.mT
     torch.geqrf(factored, out=(factored, matrices.new_empty(b, n)))
-    factored.triu_()
-    return factored, factorisation_error(torch.linalg.matrix_norm(factored), n)
+    matrices.tril_()  # the upper triangle of the transpose, where triu_ would copy
+    return factored, factorisation_error(torch.linalg.matrix_norm(matrices), n)
 
 
 def triangles(
@@ -116,7 +116,8 @@ def triangles(
     tensor(1.7321, dtype=torch.float64)
     """
     tall = matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
-    triangle = torch.geqrf(tall)[0][:, : tall.shape[-1]].triu_()
+    by_columns = torch.geqrf(tall)[0].mT[..., : tall.shape[-1]]
+    triangle = by_columns.tril_().mT
     norm = torch.linalg.matrix_norm(triangle)
     return triangle, factorisation_error(norm, max(tall.shape[-2:]))
 
@@ -219,8 +220,12 @@ def _count_by_squares(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, 
 
 
 def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int]:
-    """The same from the singular values of R·metric^{-1/2}, which squares nothing."""
-    root = torch.linalg.cholesky(metric, upper=True)
-    whitened = torch.linalg.solve_triangular(root, rest, upper=True, left=False)
-    values = torch.linalg.svdvals(whitened)
+    """The same from the singular values of R·metric^{-1/2}, which squares nothing.
+
+    Both arguments are overwritten.
+    """
+    root = torch.linalg.cholesky(metric, upper=True, out=metric)
+    # The decomposition copies its argument, so no second copy is held beside it.
+    rest.copy_(torch.linalg.solve_triangular(root, rest, upper=True, left=False))
+    values = torch.linalg.svdvals(rest)
     return int((values >= 1 + delta).sum()), int((values >= 1 - delta).sum())

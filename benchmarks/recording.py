@@ -1,0 +1,92 @@
+"""What every benchmark shares: interleaved timing, and records that say what made them."""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import torch
+
+import headwise
+
+RECORDS = Path(__file__).parent / "records"
+
+
+def interleaved(contestants: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """The median seconds of each contestant, taking turns so that all meet the same weather."""
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for contestant in contestants.values():
+        contestant()
+    for _ in range(repeats):
+        for name, contestant in contestants.items():
+            _wait()
+            start = time.perf_counter()
+            contestant()
+            _wait()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def _wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def code_version() -> str:
+    """The package version and, in a checkout, the revision it stands at."""
+    words = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    try:
+        folder = Path(__file__).parent
+        found = subprocess.run(words, capture_output=True, text=True, check=True, cwd=folder)
+    except (OSError, subprocess.CalledProcessError):
+        return headwise.__version__
+    return f"{headwise.__version__}+{found.stdout.strip()}"
+
+
+def hardware(device: str) -> str:
+    """The device in words, with nothing that names one machine."""
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    return f"{torch.get_num_threads()} threads, {platform.machine()}"
+
+
+def provenance(device: str, dtype: str, seed: int) -> dict[str, object]:
+    """What a reader needs to make the record again."""
+    return {
+        "command": " ".join(["python", *(Path(sys.argv[0]).name, *sys.argv[1:])]),
+        "code": code_version(),
+        "torch": torch.__version__,
+        "device": hardware(device),
+        "dtype": dtype,
+        "seed": seed,
+        "date": date.today().isoformat(),
+    }
+
+
+def write_record(folder: Path, topic: str, record: dict[str, object], table: str) -> Path:
+    """Write <topic>_<device>_<yyyymm>.json and .md; the table is what people read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{topic}_{date.today():%Y%m}.json"
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    facts = "\n".join(f"- {key}: {value}" for key, value in record["provenance"].items())
+    path.with_suffix(".md").write_text(f"# {topic}\n\n{facts}\n\n{table}\n")
+    return path
+
+
+def markdown_table(rows: list[dict[str, object]]) -> str:
+    """Rows as a table; numbers keep three figures."""
+    names = list(rows[0])
+    lines = [names, ["---"] * len(names)]
+    lines += [[_cell(row[name]) for name in names] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
