@@ -134,6 +134,16 @@ def smallest_singular_value(triangle: Float[Tensor, "b k k"]) -> Float[Tensor, "
     return _least(inverse_norm, norm, triangle.shape[-1]).clamp(min=0).nan_to_num(0)
 
 
+def _solve(triangle: Tensor, right: Tensor) -> Tensor:
+    """R^{-1} times ``right``, written over it, by blocks: torch would copy a part of R whole."""
+    size = len(triangle)
+    for start in reversed(range(0, size, PANEL)):
+        here, below = slice(start, start + PANEL), slice(min(start + PANEL, size), size)
+        right[here] -= triangle[here, below] @ right[below]
+        right[here] = torch.linalg.solve_triangular(triangle[here, here], right[here], upper=True)
+    return right
+
+
 def _shrinks(triangle: Tensor, epsilon: float) -> bool:
     """Whether so many rows have become negligible that another turn pays."""
     return len(_without_negligible_rows(triangle, epsilon)[0]) < WORTH_A_TURN * len(triangle)
@@ -160,7 +170,7 @@ def _lead(triangle: Tensor, epsilon: float) -> int:
         end = min(start + PANEL, size)
         unit = torch.zeros(end, end - start, dtype=torch.float64, device=triangle.device)
         unit[start:].fill_diagonal_(1)
-        panel = torch.linalg.solve_triangular(triangle[:end, :end], unit, upper=True)
+        panel = _solve(triangle[:end, :end], unit)
         growing = energy + panel.square().sum(0).cumsum(0)
         # NaN (a zero on the diagonal) compares false, and everything behind it is out.
         clear = _least(growing.sqrt(), norm, end) >= CLEARANCE * epsilon
@@ -182,7 +192,7 @@ def _count_remainder(
     if lead == len(triangle):
         return Deflated(lead, lead, delta)
     top, inner, corner = triangle[:lead, :lead], triangle[:lead, lead:], triangle[lead:, lead:]
-    coupling = torch.linalg.solve_triangular(top, inner, upper=True)
+    coupling = _solve(top, inner.clone())
     coupled, norm = (float(torch.linalg.matrix_norm(x)) for x in (coupling, triangle))
     # A residual in W acts on A only through left vectors that are ε‖R₁₁^{-1}‖ small.
     residual = float(factorisation_error(torch.tensor(norm), lead + 1)) * coupled / CLEARANCE
