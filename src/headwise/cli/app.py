@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from headwise import __version__
+from headwise.cli.bound import bound
+from headwise.cli.console import complain
+from headwise.cli.law import law
 from headwise.errors import HeadwiseError
 
 app = typer.Typer(
     name="headwise",
-    help="How many attention heads, of what rank, does this Transformer need on this data?",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("law")(law)
+app.command("bound")(bound)
 
 
-def _show_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"headwise {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
 def root(
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
-    ),
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
 ) -> None:
     """How many attention heads, of what rank, does this Transformer need on this data?"""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command: exit 0 when well, 1 for a domain error, 2 for wrong usage."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        app()
+        # Without its standalone mode typer leaves the errors to us: each becomes one line.
+        code = app(given or ["--help"], prog_name="headwise", standalone_mode=False)
+        code = code if given else 2
     except HeadwiseError as error:
-        typer.echo(f"headwise: {error}", err=True)
-        sys.exit(1)
+        complain(str(error))
+        code = 1
+    except typer.TyperException as error:
+        complain(error.format_message() + _where_to_read(error))
+        code = error.exit_code
+    sys.exit(code)
+
+
+def _where_to_read(error: typer.TyperException) -> str:
+    """The help of the verb in question; our own usage errors already say what would work."""
+    context = getattr(error, "ctx", None)
+    return f"; {context.command_path} --help shows what works" if context else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ from headwise.theory.sizes import whole
 
 #: Draws an array of independent entries: (shape, generator) → float64 tensor.
 Entries = Callable[[tuple[int, ...], torch.Generator], Tensor]
+
+#: Where heads are drawn unless tensors say otherwise.
+CPU = torch.device("cpu")
 
 #: Interchangeable queries drawn per key set, in lengths: the second half costs no new keys and
 #: more than halves the noise of the queries.
@@ -43,6 +46,7 @@ def uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return 2 * unit - 1
 
 
+@runtime_checkable
 class Ensemble(Protocol):
     """A law of random heads."""
 
@@ -75,7 +79,7 @@ class IndependentHead:
     length: int
     head_dim: int
     entries: Entries = normal
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
 
     def __post_init__(self) -> None:
         whole("the length", self.length)

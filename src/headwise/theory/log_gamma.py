@@ -11,7 +11,8 @@ import math
 import numpy as np
 from scipy import special
 
-Numbers = float | np.ndarray
+#: One real number or an array of them.
+Numbers = int | float | np.floating | np.ndarray
 
 # Above this the asymptotic series of the remainder, cut after four terms, is exact in float64.
 _SERIES_FROM = 20.0
@@ -27,7 +28,7 @@ def log_beta(a: Numbers, b: Numbers) -> np.ndarray:
     powers = -a * np.log1p(b / a) - b * np.log1p(a / b)
     # √(2π(a+b)/(ab)), arranged so that a·b cannot overflow.
     scale = 0.5 * (math.log(2 * math.pi) + np.log1p(a / b) - np.log(a))
-    return powers + scale + _remainder(a) + _remainder(b) - _remainder(a + b)
+    return np.asarray(powers + scale + _remainder(a) + _remainder(b) - _remainder(a + b))
 
 
 def log_binomial(more: Numbers, chosen: Numbers) -> np.ndarray:
@@ -37,10 +38,10 @@ def log_binomial(more: Numbers, chosen: Numbers) -> np.ndarray:
     10.0
     """
     more, chosen = np.asarray(more, dtype=float), np.asarray(chosen, dtype=float)
-    return -log_beta(more + 1, chosen + 1) - np.log(more + chosen + 1)
+    return np.asarray(-log_beta(more + 1, chosen + 1) - np.log(more + chosen + 1))
 
 
-def _remainder(x: np.ndarray) -> np.ndarray:
+def _remainder(x: Numbers) -> np.ndarray:
     """log Γ(x) − [(x − ½) log x − x + ½ log 2π]."""
     large = np.maximum(x, _SERIES_FROM)
     inverse = 1 / large

@@ -8,7 +8,6 @@ with probability C(Q−c, n)/C(Q, n). That is the exact conditional mean over al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from headwise.randomness import stream
 from headwise.shapes import Float, Int
 from headwise.spectra import Estimate
 from headwise.theory.ensembles import Ensemble
+from headwise.theory.progress import Progress, silent
 from headwise.theory.sizes import Real, Whole, positive, whole
 
 # Scores held at once (2²² float64 numbers are 32 MiB).
@@ -26,15 +26,9 @@ _SCORES = 2**22
 # how much wider than asked that look may make us think the spread is.
 _PILOT, _CAUTION = 16, 1.2
 
-Progress = Callable[[int], None]
-
-
-def _silent(_: int) -> None:
-    """No one is watching."""
-
 
 def simulate_ratio(
-    ensemble: Ensemble, draws: Whole = 32, seed: int = 0, progress: Progress = _silent
+    ensemble: Ensemble, draws: Whole = 32, seed: int = 0, progress: Progress = silent
 ) -> Estimate:
     """E[hardmax rank]/n of an ensemble of random heads.
 
@@ -49,7 +43,7 @@ def simulate_ratio(
 
 
 def simulate_to(
-    ensemble: Ensemble, stderr: Real, seed: int = 0, progress: Progress = _silent
+    ensemble: Ensemble, stderr: Real, seed: int = 0, progress: Progress = silent
 ) -> Estimate:
     """The same, with as many draws as bring the standard error to about ``stderr``.
 
@@ -59,7 +53,7 @@ def simulate_to(
     """
     goal = positive("the standard error", stderr)
     generator = stream(seed, "hardmax", device=ensemble.device)
-    pilot = _ratios(ensemble, _PILOT, generator, progress)
+    pilot = _ratios(ensemble, _PILOT, generator, silent)
     # At least one column in n is at stake: a pilot that happens to agree is not certainty.
     spread = max(float(pilot.std()), 0.5 / ensemble.length) * _CAUTION
     more = math.ceil((spread / goal) ** 2)
@@ -87,7 +81,7 @@ def _ratios(
         heads = min(together, draws - start)
         choices = hardmax_choices(*ensemble.draw(heads, generator))
         found.append(_used_columns(choices, ensemble.length) / ensemble.length)
-        progress(heads)
+        progress(heads / draws)
     return torch.cat(found)
 
 

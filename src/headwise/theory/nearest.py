@@ -15,19 +15,30 @@ from headwise.theory.sizes import Whole, whole
 def random_heads_error(
     width: Whole, rank: Whole, heads: Whole, values: Values = Values.ANY, seed: int = 0
 ) -> Estimate:
-    """The mean squared error of random rank-r hardmax heads on the nearer of two neighbours.
+    """The error of random rank-r hardmax heads on the nearer of two neighbours.
 
-    Query-key forms KᵀK with random r×d matrices K; the value matrices are fitted by least
-    squares to one sample and the error is measured on another, so it is the error of a layer
-    that exists.
+    Query-key forms KᵀK with random r×d matrices K, values by least squares.
 
     >>> random_heads_error(4, 1, 8).mean < 0.5
     True
     """
-    d, r = whole("the width", width, 2), whole("the rank", rank)
-    generator = stream(seed, "nearest", d, r, values.value)
-    forms = torch.randn(whole("heads", heads), r, d, generator=generator, dtype=torch.float64)
-    samples = max(4000, 20 * len(forms) * (d if values is Values.ANY else 1))
+    d, r, h = whole("the width", width, 2), whole("the rank", rank), whole("heads", heads)
+    forms = torch.randn(h, r, d, generator=stream(seed, "forms", d, r), dtype=torch.float64)
+    return heads_error(forms, values, seed)
+
+
+def heads_error(forms: Float[Tensor, "heads r d"], values: Values, seed: int = 0) -> Estimate:
+    """The mean squared error of hardmax heads with query-key forms KᵀK on nearest neighbours.
+
+    Value matrices are fitted by least squares to one sample and the error is measured on
+    another, so it is the error of a layer that exists. One full-rank head is exact:
+
+    >>> heads_error(torch.eye(4).double().unsqueeze(0), Values.IDENTITY).mean < 1e-20
+    True
+    """
+    h, _, d = forms.shape
+    generator = stream(seed, "nearest", d, values.value)
+    samples = max(4000, 20 * h * (d if values is Values.ANY else 1))
     seen, target = _answers(forms, *neighbours(d, samples, generator))
     fitted = _fitted_values(seen, target, values)
     seen, target = _answers(forms, *neighbours(d, samples, generator))

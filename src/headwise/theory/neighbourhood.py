@@ -11,7 +11,6 @@ does, the draw is undecided, and too many undecided draws are a refusal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +21,7 @@ from headwise.errors import TooLargeError
 from headwise.randomness import stream_seed
 from headwise.spectra import Estimate
 from headwise.theory.picking import KeyNorms, key_norms, score_at
+from headwise.theory.progress import Progress, silent
 from headwise.theory.sizes import Whole, whole
 
 #: Below this length Poisson counts differ from binomial ones by more than the error bar.
@@ -36,12 +36,6 @@ _ROOM = 100_000
 #: Undecided draws may widen the answer by this share of it; after the first few hundred
 #: draws, more than the second number is hopeless.
 _UNDECIDED, _HOPELESSLY_UNDECIDED, _FIRST_LOOK = 0.03, 0.10, 200
-
-Progress = Callable[[int], None]
-
-
-def _silent(_: int) -> None:
-    """No one is watching."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ def neighbourhood_ratio(
     head_dim: Whole,
     draws: Whole = 2000,
     seed: int = 0,
-    progress: Progress = _silent,
+    progress: Progress = silent,
 ) -> Estimate:
     """E[rank]/n for a long sequence (n ≥ 4096, d_h ≥ 2), by simulating around single keys.
 
@@ -83,7 +77,7 @@ def neighbourhood_ratio(
     low, high = np.zeros(draws), np.zeros(draws)
     for index in range(draws):
         low[index], high[index] = _is_picked(norms[index], shared)
-        progress(1)
+        progress(1 / draws)
         if index == _FIRST_LOOK:
             _refuse_if_undecided(values * low, values * high, _HOPELESSLY_UNDECIDED, shared)
     _refuse_if_undecided(values * low, values * high, _UNDECIDED, shared)
@@ -97,9 +91,7 @@ def _with_doubt(low: np.ndarray, high: np.ndarray) -> Estimate:
     return Estimate(found.mean, float(np.hypot(found.stderr, doubt)), found.draws)
 
 
-def _proposals(
-    rule: KeyNorms, shared: _Draw, draws: int
-) -> tuple[np.ndarray, np.ndarray, float]:
+def _proposals(rule: KeyNorms, shared: _Draw, draws: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Norms to try, what a success counts, and the common factor.
 
     A key of norm ρ is picked with probability at most g = 1 − (1−p)^n. Norms are drawn in
@@ -115,9 +107,7 @@ def _proposals(
     return norm[chosen], 1 / root[chosen], total
 
 
-def _refuse_if_undecided(
-    low: np.ndarray, high: np.ndarray, share: float, shared: _Draw
-) -> None:
+def _refuse_if_undecided(low: np.ndarray, high: np.ndarray, share: float, shared: _Draw) -> None:
     if high.sum() - low.sum() > share * high.sum():
         raise TooLargeError(
             f"at length {shared.n} and head dimension {shared.d} single keys have too many "

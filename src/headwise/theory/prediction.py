@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from headwise.spectra import Estimate
@@ -12,6 +11,7 @@ from headwise.theory.law import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH, finite_
 from headwise.theory.montecarlo import simulate_to
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
 from headwise.theory.planar import HULL_FROM, line_ratio, plane_ratio
+from headwise.theory.progress import Progress, silent
 from headwise.theory.sizes import Whole, wholes
 
 #: How far L may lie from simulation for d_h ≥ 16 (measured, n = 2⁵ … 2¹⁴).
@@ -22,12 +22,6 @@ _STDERR, _RELATIVE_STDERR = 0.002, 0.0165
 
 # Draws of the first look around single keys, from which the number of draws is chosen.
 _PILOT = 300
-
-Progress = Callable[[int], None]
-
-
-def _silent(_: int) -> None:
-    """No one is watching."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class Prediction:
 
 
 def predict_ratio(
-    length: Whole, head_dim: Whole, seed: int = 0, progress: Progress = _silent
+    length: Whole, head_dim: Whole, seed: int = 0, progress: Progress = silent
 ) -> Prediction:
     """E[rank]/n of the hardmax of a random head: exact, by the law, or simulated.
 
@@ -74,7 +68,7 @@ def _exact(n: int, d: int) -> Prediction:
 def _simulated(n: int, d: int, seed: int, progress: Progress) -> Estimate:
     if n < POISSON_FROM:
         return simulate_to(IndependentHead(n, d), _STDERR, seed, progress)
-    pilot = neighbourhood_ratio(n, d, _PILOT, seed, progress)
+    pilot = neighbourhood_ratio(n, d, _PILOT, seed)
     excess = pilot.stderr / (_RELATIVE_STDERR * pilot.mean)
     draws = math.ceil(_PILOT * max(excess, 1.0) ** 2)
     return neighbourhood_ratio(n, d, draws, seed + 1, progress)

@@ -26,9 +26,7 @@ _DEGREES = 512
 _DEVIATIONS = 9.0
 
 
-def best_weights_error(
-    keys: Float[Tensor, "heads d"], queries: Float[Tensor, "heads d"]
-) -> float:
+def best_weights_error(keys: Float[Tensor, "heads d"], queries: Float[Tensor, "heads d"]) -> float:
     """The exact error of rank-1 hardmax heads of these directions, under the best weights a_h.
 
     A head answers sgn(kᵀx)·sgn(qᵀy). The error counted is the one along x₁−x₂, as in the

@@ -7,6 +7,7 @@ t⁴/4 times a number that belongs to the share; and t² tends to 2 ln n, so t�
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def saturation_row(
             f"{len(head_dims)} head dimensions and {len(ratios)} ratios do not make a table",
             hint="pass one ratio for each head dimension, at least two of each",
         )
-    if any(after <= before for before, after in zip(head_dims, head_dims[1:], strict=False)):
+    if any(after <= before for before, after in itertools.pairwise(head_dims)):
         raise BadInputError("the head dimensions do not rise", hint="sort the table by them")
     for row, step in enumerate(np.diff(ratios)):
         if step <= limit:
