@@ -9,12 +9,11 @@ import pytest
 import torch
 from scipy import spatial, stats
 
+from headwise.theory.agreement import _both_below, agreement
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.planar import (
     HULL_FROM,
-    _both_below,
-    agreement,
     hull_corners,
     line_ratio,
     plane_ratio,

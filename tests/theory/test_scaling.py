@@ -28,7 +28,7 @@ def test_the_papers_rule_on_the_papers_table(threshold, choices):
 
 
 def test_a_table_that_never_saturates_is_refused():
-    with pytest.raises(BadInputError, match="every improvement is above 0.01; extend the grid"):
+    with pytest.raises(BadInputError, match=r"every improvement is above 0\.01; extend the grid"):
         saturation_row([1, 2, 3], [0.1, 0.2, 0.3], 0.01)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,7 +10,7 @@ import typer
 from headwise.cli.console import UsageError
 
 
-class ValueClass(str, Enum):
+class ValueClass(StrEnum):
     """The value matrices a head may have, as written on the command line."""
 
     any = "any"

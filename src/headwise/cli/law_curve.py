@@ -10,6 +10,7 @@ from headwise.theory import barrier_ratio, critical_head_dim, finite_law, predic
 from headwise.theory.law import ACCURATE_FROM, MAX_HEAD_DIM
 from headwise.theory.neighbourhood import POISSON_FROM
 from headwise.theory.progress import Progress, silent
+from headwise.theory.sizes import Whole
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,7 +43,7 @@ class Curve:
         }
 
 
-def curve_of(length: float, fraction: float, progress: Progress = silent) -> Curve:
+def curve_of(length: Whole, fraction: float, progress: Progress = silent) -> Curve:
     """Powers of two up to well beyond the critical head dimension, and that dimension itself."""
     critical = critical_head_dim(length, fraction)
     n = int(length)

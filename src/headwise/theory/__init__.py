@@ -1,5 +1,6 @@
 """What the papers prove, and the finite law."""
 
+from headwise.theory.fluctuation import corrected_law
 from headwise.theory.harmonics import Values, error_lower_bound, heads_needed
 from headwise.theory.law import barrier_ratio, critical_head_dim, finite_law
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
@@ -15,6 +16,7 @@ __all__ = [
     "Values",
     "barrier_ratio",
     "concatenated_ratio",
+    "corrected_law",
     "critical_head_dim",
     "error_lower_bound",
     "finite_law",

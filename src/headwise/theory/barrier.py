@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy import optimize, special
+from scipy import special
 from torch import Tensor
 
 from headwise.errors import BadInputError
 from headwise.shapes import Float
 from headwise.theory.picking import score_at
 from headwise.theory.quadrature import rule_between
+from headwise.theory.roots import crossing
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
 
 
@@ -58,7 +59,7 @@ def smallest_gap(length: Whole, doubt: Real = 0.05) -> float:
     True
     """
     n, share = whole("the length", length, 2), fraction("the doubt", doubt)
-    return float(optimize.brentq(lambda gap: gap_below(n, gap) - share / n, 0.0, 20.0, xtol=1e-15))
+    return crossing(lambda gap: gap_below(n, gap) - share / n, 0.0, 20.0)
 
 
 def hardmax_temperature(length: Whole, error: Real, doubt: Real = 0.05) -> float:

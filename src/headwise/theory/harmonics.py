@@ -19,11 +19,11 @@ from enum import Enum
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize
 
 from headwise.errors import BadInputError, TooLargeError
 from headwise.theory.log_gamma import Numbers, log_beta, log_binomial
 from headwise.theory.quadrature import rule_between
+from headwise.theory.roots import crossing
 from headwise.theory.sizes import Real, Whole, whole
 
 MAX_WIDTH = 10**6
@@ -161,7 +161,7 @@ def log_heads_needed(width: Whole, rank: Whole, error: Real, values: Values = Va
     high = 1.0
     while excess(high) > 0:
         high *= 2
-    return float(optimize.brentq(excess, 0.0, high, xtol=1e-13, rtol=1e-13))
+    return crossing(excess, 0.0, high)
 
 
 def _width_and_rank(width: Whole, rank: Whole) -> tuple[int, int]:
@@ -228,4 +228,4 @@ def _first_missed(d: int, r: int, values: Values, log_heads: float) -> float:
         return start
     if spare(_LAST_LOG_DEGREE) >= 0:
         return _LAST_LOG_DEGREE
-    return float(optimize.brentq(spare, start, _LAST_LOG_DEGREE, xtol=1e-12))
+    return crossing(spare, start, _LAST_LOG_DEGREE)

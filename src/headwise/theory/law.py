@@ -7,7 +7,8 @@ weights make them. The hardmax rank is the number of distinct arg-max columns, a
 
 with ρ the norm of a key and p(ρ) how often a query picks it (``picking``). The inequality is
 Jensen's: p given all the keys fluctuates about p(ρ). For d_h ≥ 16 the two sides differ by less
-than 0.006; below, ask ``predict_ratio``.
+than 0.01, for n ≥ 256 by less than 0.006; ``corrected_law`` removes most of that, and
+``predict_ratio`` chooses what is accurate.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from headwise.theory.threads import one_thread
 MAX_LENGTH = 10**12
 MAX_HEAD_DIM = 10**5
 
-#: From this head dimension on L is within 0.006 of simulation; below it is only a bound.
+#: From this head dimension on the law is an estimate; below it is only a bound.
 ACCURATE_FROM = 16
 
 # Cells computed together: enough to amortise each call, few enough to stay in cache.

@@ -33,9 +33,9 @@ _HOPELESS = 20.0
 #: Numbers (queries times dimensions) that one draw may hold.
 _ROOM = 100_000
 
-#: Undecided draws may widen the answer by this share of it; after the first few hundred
+#: Undecided draws may widen the answer by this share of it; after the first few
 #: draws, more than the second number is hopeless.
-_UNDECIDED, _HOPELESSLY_UNDECIDED, _FIRST_LOOK = 0.03, 0.10, 200
+_UNDECIDED, _HOPELESSLY_UNDECIDED, _FIRST_LOOK = 0.03, 0.25, 60
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,9 @@ def _is_picked(norm: float, shared: _Draw) -> tuple[bool, bool]:
         rivals = rivals[~(rivals @ known_u.T > known_s).any(1)]
         if not len(rivals):
             return True, True
-        beaten = (queries @ rivals.T > norm * queries[:, :1]).any(1)
-        beaten[0] = True
-        queries = queries[~beaten]
+        # The first is beaten by its rivals, whatever rounding says of a near tie.
+        beaten = (queries[1:] @ rivals.T > norm * queries[1:, :1]).any(1)
+        queries = queries[1:][~beaten]
         known_u, known_s = np.vstack([known_u, u]), np.append(known_s, s)
     return False, not all_drawn
 
@@ -147,7 +147,7 @@ def _hopeful_queries(norm: float, shared: _Draw) -> tuple[np.ndarray, bool]:
     along = np.sort(np.sqrt(1 - special.betaincinv((d - 1) / 2, 0.5, share)))[::-1]
     across = shared.random.standard_normal((count, d - 1))
     across *= (np.sqrt(1 - along**2) / np.linalg.norm(across, axis=1))[:, None]
-    return np.column_stack([along, across]), expected <= room
+    return np.column_stack([along, across]), bool(expected <= room)
 
 
 def _rivals(u: np.ndarray, s: float, shared: _Draw) -> np.ndarray:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from headwise.spectra import Estimate
 from headwise.theory.ensembles import IndependentHead
-from headwise.theory.law import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH, finite_law
+from headwise.theory.fluctuation import corrected_law
+from headwise.theory.law import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH
 from headwise.theory.montecarlo import simulate_to
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
 from headwise.theory.planar import HULL_FROM, line_ratio, plane_ratio
 from headwise.theory.progress import Progress, silent
 from headwise.theory.sizes import Whole, wholes
 
-#: How far L may lie from simulation for d_h ≥ 16 (measured, n = 2⁵ … 2¹⁴).
+#: How far the corrected law may lie from simulation for d_h ≥ 16 (measured, n = 2⁵ … 2¹⁴).
 LAW_ERROR = 0.006
 
 # Three standard errors of these are 0.006 in the ratio, and 5 % of it.
@@ -53,7 +54,7 @@ def predict_ratio(
     if d <= 2:
         return _exact(n, d)
     if d >= ACCURATE_FROM:
-        return Prediction(n, d, float(finite_law(n, d)), error=LAW_ERROR, method="law")
+        return Prediction(n, d, corrected_law(n, d), error=LAW_ERROR, method="law")
     found = _simulated(n, d, seed, progress)
     return Prediction(n, d, found.mean, error=3 * found.stderr, method="simulation")
 

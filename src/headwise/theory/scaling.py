@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from headwise.errors import BadInputError
 from headwise.theory.law import critical_head_dim
 from headwise.theory.quadrature import rule_between
+from headwise.theory.roots import crossing
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
 
 #: The shares of the barrier that ``scaling`` reports.
@@ -70,7 +71,7 @@ def saturation_constant(share: Real) -> float:
     [0.65, 5.28, 11.11]
     """
     goal = fraction("the fraction", share)
-    spread = optimize.brentq(lambda c: _log_normal_share(c) - goal, 1e-4, 60.0, xtol=1e-12)
+    spread = crossing(lambda c: _log_normal_share(c) - goal, 1e-4, 60.0)
     return 2 / spread**2
 
 

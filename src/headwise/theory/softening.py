@@ -34,8 +34,9 @@ _SCORES, _QUERY_NORMS, _MESSAGES = 120, 32, 801
 class SoftmaxPrediction:
     """ε-rank/n of a random softmax head, and where the prediction may be believed.
 
-    ``kept`` is the mean number of weights per row within ε of the largest; ``valid`` says
-    whether this size lies in the range that was checked against simulation, ``range`` in words.
+    ``kept`` is the mean number of weights per row that are at least ε times the largest.
+    ``valid`` says whether this size lies in the range described by ``range``, and ``error``
+    how far simulation was from the prediction, at most, inside or outside it.
     """
 
     length: int
@@ -45,12 +46,16 @@ class SoftmaxPrediction:
     ratio: float
     hardmax_ratio: float
     kept: float
+    error: float
     valid: bool
     range: str
 
 
-#: The prediction was within 0.02 of simulation up to this many kept weights per row.
+#: Up to this many kept weights per row the prediction is near simulation.
 KEPT_LIMIT = 2.0
+
+#: The largest distance from simulation seen inside the range of validity, and outside it.
+ERROR_INSIDE, ERROR_OUTSIDE = 0.025, 0.08
 
 
 def softmax_ratio(
@@ -73,7 +78,10 @@ def softmax_ratio(
     ratio, hard = _matching(n, rows, rule), _matching(n, _RowEntries.of(n, d, 0.0), rule)
     valid = d >= ACCURATE_FROM and rows.mean <= KEPT_LIMIT
     words = f"checked for head dimension ≥ {ACCURATE_FROM} and at most {KEPT_LIMIT} kept per row"
-    return SoftmaxPrediction(n, d, heat, float(epsilon), ratio, hard, rows.mean, valid, words)
+    error = ERROR_INSIDE if valid else ERROR_OUTSIDE
+    return SoftmaxPrediction(
+        n, d, heat, float(epsilon), ratio, hard, rows.mean, error, valid, words
+    )
 
 
 @dataclass(frozen=True, eq=False)

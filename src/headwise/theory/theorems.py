@@ -52,4 +52,6 @@ def _row(statement: Statement, seed: int) -> str:
 
 def _shown(verdict: Verdict) -> str:
     seen = verdict.observed
-    return f"{seen.mean:.4g}" if seen.stderr == 0 else f"{seen.mean:.4g} ± {seen.stderr:.2g}"
+    # Rounding dust differs from machine to machine; the page must not.
+    mean = 0.0 if abs(seen.mean) < 1e-12 else seen.mean
+    return f"{mean:.4g}" if seen.stderr < 1e-12 else f"{mean:.4g} ± {seen.stderr:.2g}"

@@ -73,7 +73,7 @@ def _permutations(seed: int) -> Evidence:
 def _dependence(seed: int, inputs: Tensor) -> Evidence:
     """Chi-square of independence between the choices of two rows, the keys held fixed."""
     keys, weights = _normal(seed, "keys", 4, 8), _normal(seed, "lemma4", 20000, 3, 8)
-    choices = hardmax_choices(inputs @ weights, keys)
+    choices = hardmax_choices(inputs @ weights, keys.expand(20000, -1, -1))
     table = torch.zeros(16, dtype=torch.float64)
     pair = choices[:, 0] * 4 + choices[:, 1]
     table = table.scatter_add_(0, pair, torch.ones(len(pair), dtype=torch.float64)).reshape(4, 4)
@@ -123,7 +123,7 @@ def _warm_softmax(seed: int) -> Evidence:
 def _plateau_difference(seed: int, small: int) -> Evidence:
     """By how much the rank grows from one head dimension to 4096, in columns."""
     inputs = torch.eye(_N, dtype=torch.float64)
-    low = simulate_ratio(InputHead(inputs, small), 300, seed)
+    low = simulate_ratio(InputHead(inputs, small), 100, seed)
     high = simulate_ratio(PlateauHead(inputs), 300, seed + 1)
     stderr = (low.stderr**2 + high.stderr**2) ** 0.5
     return Evidence(_rank(Estimate(high.mean - low.mean, stderr, 300), _N), ())

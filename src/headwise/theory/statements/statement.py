@@ -66,7 +66,7 @@ class Statement:
         return Verdict(excess <= slack, seen, bound)
 
 
-def exactly(value: float) -> Estimate:
+def exactly(value: int | float) -> Estimate:
     """An observation without noise.
 
     >>> exactly(2.0).stderr
