@@ -13,6 +13,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from headwise.theory import critical_head_dim, finite_law, heads_needed
 from headwise.theory.scaling import saturation_constant, scaling
@@ -91,6 +92,7 @@ def heads_against_error(_: dict) -> Figure:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks([0.02, 0.05, 0.1, 0.2, 0.4], labels=["0.02", "0.05", "0.1", "0.2", "0.4"])
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("mean squared error on nearest neighbours")
     axes.set_ylabel("heads needed, at least")
     axes.set_title("Width 64, value matrices of any form", fontsize=10)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from headwise.cli.app import main
+from headwise.cli.law import _in_percents
 from headwise.cli.law_curve import UPPER_BOUND, curve_of, terminal_plot
 from headwise.theory import corrected_law, critical_head_dim
 
@@ -109,3 +110,12 @@ def test_bad_input_is_one_line_and_an_exit_code(capsys, arguments, code, words):
     assert err.startswith("headwise: ")
     assert len(err.splitlines()) == 1
     assert words in err or code == 2
+
+
+def test_shares_become_whole_percents():
+    steps: list[int] = []
+    tell = _in_percents(steps.append)
+    for _ in range(300):
+        tell(1 / 300)
+    assert 99 <= sum(steps) <= 100
+    assert set(steps) <= {0, 1}

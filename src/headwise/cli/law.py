@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,13 +53,25 @@ def _answer_one(length: float, head_dim: float, fraction: float, as_json: bool) 
 
     critical = critical_head_dim(length, fraction)
     with progress("simulating", total=100) as advance:
-        # The bar counts percents, the library tells shares.
-        found = predict_ratio(length, head_dim, progress=lambda share: advance(100 * share))
+        found = predict_ratio(length, head_dim, progress=_in_percents(advance))
     if as_json:
         keys = ("length", "head_dim", "ratio", "method")
         print_json({key: getattr(found, key) for key in keys} | {"critical_head_dim": critical})
     else:
         screen().print(_in_words(found, critical, fraction))
+
+
+def _in_percents(advance: Callable[[int], None]) -> Callable[[float], None]:
+    """The library tells shares of the whole; the bar counts whole percents of it."""
+    done, told = 0.0, 0
+
+    def tell(share: float) -> None:
+        nonlocal done, told
+        done += 100 * share
+        advance(int(done) - told)
+        told = int(done)
+
+    return tell
 
 
 def _in_words(found: Prediction, critical: int, fraction: float) -> str:
@@ -78,7 +91,7 @@ def _answer_with_curve(length: float, fraction: float, as_json: bool) -> None:
     from headwise.cli.law_curve import curve_of, table, terminal_plot
 
     with progress("computing the curve", total=100) as advance:
-        curve = curve_of(length, fraction, lambda share: advance(100 * share))
+        curve = curve_of(length, fraction, _in_percents(advance))
     if as_json:
         print_json(curve.as_json())
         return

@@ -33,7 +33,7 @@ def draw(curve: Curve, file: Path) -> None:
     axes.set_xlabel("head dimension")
     axes.set_ylabel("expected hardmax rank / length")
     axes.set_title(f"{curve.length} tokens, Gaussian queries and keys")
-    axes.legend(frameon=False, loc="lower right")
+    figure.legend(frameon=False, loc="outside lower center", ncols=3, fontsize=9)
     try:
         figure.savefig(file, dpi=150)
     except OSError as error:

@@ -92,16 +92,10 @@ class IndependentHead:
 
 
 @dataclass(frozen=True, eq=False)
-class InputHead:
-    """Queries X·W_Q and keys X·W_K of your own inputs X, with random weights.
-
-    >>> InputHead(torch.eye(4).double(), head_dim=2).length
-    4
-    """
+class _OfInputs:
+    """What every ensemble over given inputs shares."""
 
     inputs: Float[Tensor, "n d"]
-    head_dim: int
-    entries: Entries = normal
 
     @property
     def length(self) -> int:
@@ -112,6 +106,18 @@ class InputHead:
     def device(self) -> torch.device:
         """Where the inputs are."""
         return self.inputs.device
+
+
+@dataclass(frozen=True, eq=False)
+class InputHead(_OfInputs):
+    """Queries X·W_Q and keys X·W_K of your own inputs X, with random weights.
+
+    >>> InputHead(torch.eye(4).double(), head_dim=2).length
+    4
+    """
+
+    head_dim: int
+    entries: Entries = normal
 
     def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Queries and keys of this many independent heads."""
@@ -120,7 +126,7 @@ class InputHead:
 
 
 @dataclass(frozen=True, eq=False)
-class WideHead:
+class WideHead(_OfInputs):
     """The limit d_h → ∞ of ``InputHead``: scores X·G·Xᵀ with one Gaussian matrix G.
 
     Rows of one head are correlated where inputs are; ``PlateauHead`` makes them independent.
@@ -128,18 +134,6 @@ class WideHead:
     >>> WideHead(torch.eye(4).double()).length
     4
     """
-
-    inputs: Float[Tensor, "n d"]
-
-    @property
-    def length(self) -> int:
-        """The number of input rows."""
-        return self.inputs.shape[0]
-
-    @property
-    def device(self) -> torch.device:
-        """Where the inputs are."""
-        return self.inputs.device
 
     def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Queries and keys of this many independent heads."""
@@ -149,24 +143,12 @@ class WideHead:
 
 
 @dataclass(frozen=True, eq=False)
-class PlateauHead:
+class PlateauHead(_OfInputs):
     """Every row of scores an independent N(0, X·Xᵀ): the rank paper's eqs. 66–72.
 
     >>> PlateauHead(torch.eye(4).double()).length
     4
     """
-
-    inputs: Float[Tensor, "n d"]
-
-    @property
-    def length(self) -> int:
-        """The number of input rows."""
-        return self.inputs.shape[0]
-
-    @property
-    def device(self) -> torch.device:
-        """Where the inputs are."""
-        return self.inputs.device
 
     def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Queries and keys of this many independent heads."""

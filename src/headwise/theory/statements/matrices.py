@@ -10,17 +10,20 @@ from headwise.spectra import Estimate
 from headwise.theory import barrier
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import hardmax_choices
-from headwise.theory.statements.statement import Evidence, Sense, Statement, exactly
+from headwise.theory.statements.statement import (
+    Evidence,
+    Sense,
+    Statement,
+    exactly,
+    gaussian,
+    nothing,
+)
 
 _N = 40
 
 
-def _normal(seed: int, name: str, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=stream(seed, name), dtype=torch.float64)
-
-
 def _near_orthonormal(seed: int) -> Tensor:
-    return torch.eye(_N, dtype=torch.float64) + 0.001 * _normal(seed, "lemma5", _N, _N)
+    return torch.eye(_N, dtype=torch.float64) + 0.001 * gaussian(seed, "lemma5", _N, _N)
 
 
 def _coherence(inputs: Tensor) -> float:
@@ -40,12 +43,12 @@ def _some_orthonormal(seed: int) -> Evidence:
 
 
 def _incoherent_keys(seed: int) -> Evidence:
-    keys = _normal(seed, "lemma6", 300, 10, 1200)
+    keys = gaussian(seed, "lemma6", 300, 10, 1200)
     return Evidence(_share_coherent(keys), (10, 1200, 0.15))
 
 
 def _shared_keys(seed: int) -> Evidence:
-    keys = _normal(seed, "lemma6", 300, 10, 1200) + 0.8 * _normal(seed, "shared", 300, 1, 1200)
+    keys = gaussian(seed, "lemma6", 300, 10, 1200) + 0.8 * gaussian(seed, "shared", 300, 1, 1200)
     return Evidence(_share_coherent(keys), (10, 1200, 0.15))
 
 
@@ -58,8 +61,8 @@ def _rank_change(seed: int, share: float) -> Evidence:
     """How far the ε-rank moves under the worst perturbation of a given share of the range."""
     values = torch.tensor([2.0, 1.0, 0.5, 0.25, 0.0], dtype=torch.float64)
     stable = barrier.stable_range(values, 0.4)
-    left = torch.linalg.qr(_normal(seed, "left", 5, 5))[0]
-    right = torch.linalg.qr(_normal(seed, "right", 5, 5))[0]
+    left = torch.linalg.qr(gaussian(seed, "left", 5, 5))[0]
+    right = torch.linalg.qr(gaussian(seed, "right", 5, 5))[0]
     worst = torch.where(values >= 0.4, -1.0, 1.0) * share * stable.limit
     moved = torch.linalg.svdvals(left @ torch.diag(values + worst) @ right)
     return Evidence(exactly(abs(int((moved >= 0.4).sum()) - stable.rank)), ())
@@ -89,10 +92,6 @@ def _full_rank_copy(seed: int) -> Evidence:
     return Evidence(exactly(0.0), (target,))
 
 
-def _nothing() -> float:
-    return 0.0
-
-
 MATRIX_STATEMENTS = (
     Statement(
         "Lemma 5",
@@ -118,7 +117,7 @@ MATRIX_STATEMENTS = (
         "rank paper, Proposition 1",
         "A perturbation inside the stable range leaves the ε-rank as it is; at its open end "
         "the rank changes.",
-        _nothing,
+        nothing,
         Sense.AT_MOST,
         _inside_the_range,
         _outside_the_range,

@@ -10,13 +10,16 @@ from headwise.spectra import PAPER_TOLERANCE, Estimate, LogWeights, count
 from headwise.theory import barrier
 from headwise.theory.ensembles import IndependentHead, InputHead, PlateauHead
 from headwise.theory.montecarlo import hardmax_choices, simulate_ratio
-from headwise.theory.statements.statement import Evidence, Sense, Statement, exactly
+from headwise.theory.statements.statement import (
+    Evidence,
+    Sense,
+    Statement,
+    exactly,
+    gaussian,
+    nothing,
+)
 
 _N = 40
-
-
-def _normal(seed: int, name: str, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=stream(seed, name), dtype=torch.float64)
 
 
 def _row_distance(scores: Tensor, temperature: float) -> tuple[float, float]:
@@ -27,7 +30,7 @@ def _row_distance(scores: Tensor, temperature: float) -> tuple[float, float]:
 
 def _softmax_row(seed: int) -> Evidence:
     # All runners-up nearly equal: the case in which the lemma is nearly tight.
-    scores = 0.01 * _normal(seed, "lemma1", _N)
+    scores = 0.01 * gaussian(seed, "lemma1", _N)
     scores[seed % _N] += 1.0
     distance, gap = _row_distance(scores, 0.1)
     return Evidence(exactly(distance), (_N, gap, 0.1))
@@ -46,11 +49,11 @@ def _share_of_narrow_gaps(scores: Tensor) -> Estimate:
 
 
 def _narrow_gaps(seed: int) -> Evidence:
-    return Evidence(_share_of_narrow_gaps(_normal(seed, "lemma2", 400, _N, _N)), (0.2,))
+    return Evidence(_share_of_narrow_gaps(gaussian(seed, "lemma2", 400, _N, _N)), (0.2,))
 
 
 def _twin_keys(seed: int) -> Evidence:
-    scores = _normal(seed, "lemma2", 400, _N, _N // 2)
+    scores = gaussian(seed, "lemma2", 400, _N, _N // 2)
     twins = torch.cat([scores, scores + 1e-9], -1)
     return Evidence(_share_of_narrow_gaps(twins), (0.2,))
 
@@ -72,7 +75,7 @@ def _permutations(seed: int) -> Evidence:
 
 def _dependence(seed: int, inputs: Tensor) -> Evidence:
     """Chi-square of independence between the choices of two rows, the keys held fixed."""
-    keys, weights = _normal(seed, "keys", 4, 8), _normal(seed, "lemma4", 20000, 3, 8)
+    keys, weights = gaussian(seed, "keys", 4, 8), gaussian(seed, "lemma4", 20000, 3, 8)
     choices = hardmax_choices(inputs @ weights, keys.expand(20000, -1, -1))
     table = torch.zeros(16, dtype=torch.float64)
     pair = choices[:, 0] * 4 + choices[:, 1]
@@ -101,13 +104,13 @@ def _wide_head(seed: int) -> Evidence:
 
 
 def _each_row_its_own_key(seed: int) -> Evidence:
-    keys = _normal(seed, "theorem1", _N, _N)
+    keys = gaussian(seed, "theorem1", _N, _N)
     choices = hardmax_choices(torch.linalg.inv(keys).mT, keys)
     return Evidence(exactly(len(torch.unique(choices))), (_N,))
 
 
 def _softmax_rank(seed: int, temperature: float) -> Evidence:
-    queries, keys = _normal(seed, "q", 60, _N, 64), _normal(seed, "k", 60, _N, 64)
+    queries, keys = gaussian(seed, "q", 60, _N, 64), gaussian(seed, "k", 60, _N, 64)
     ranks = count(LogWeights(queries @ keys.mT / temperature), PAPER_TOLERANCE).low
     return Evidence(Estimate.of(ranks.double()), (_N,))
 
@@ -126,7 +129,7 @@ def _plateau_difference(seed: int, small: int) -> Evidence:
     low = simulate_ratio(InputHead(inputs, small), 100, seed)
     high = simulate_ratio(PlateauHead(inputs), 300, seed + 1)
     stderr = (low.stderr**2 + high.stderr**2) ** 0.5
-    return Evidence(_rank(Estimate(high.mean - low.mean, stderr, 300), _N), ())
+    return Evidence(_rank(Estimate(high.mean - low.mean, stderr, low.draws + high.draws), _N), ())
 
 
 def _beyond_the_knee(seed: int) -> Evidence:
@@ -138,7 +141,7 @@ def _before_the_knee(seed: int) -> Evidence:
 
 
 def _changed_choices(seed: int, shift: float) -> Evidence:
-    scores = _normal(seed, "remark3", _N, _N)
+    scores = gaussian(seed, "remark3", _N, _N)
     scaled = 1e3 * scores + shift * torch.arange(_N)
     return Evidence(exactly(int((scores.argmax(-1) != scaled.argmax(-1)).sum())), ())
 
@@ -149,10 +152,6 @@ def _scaled(seed: int) -> Evidence:
 
 def _shifted(seed: int) -> Evidence:
     return _changed_choices(seed, 1e3)
-
-
-def _nothing() -> float:
-    return 0.0
 
 
 def _half_a_column() -> float:
@@ -230,7 +229,7 @@ ROW_STATEMENTS = (
         "Remark 3",
         "rank paper, Remark 3",
         "Hardmax does not see the scale of the scores: no row changes its choice.",
-        _nothing,
+        nothing,
         Sense.AT_MOST,
         _scaled,
         _shifted,

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from headwise.randomness import stream
 from headwise.spectra import Estimate
 
 #: Standard errors by which a simulated mean may overstep a bound before it counts as broken.
@@ -73,3 +77,21 @@ def exactly(value: int | float) -> Estimate:
     0.0
     """
     return Estimate(float(value), 0.0, 1)
+
+
+def nothing() -> float:
+    """The bound of statements that allow no change at all.
+
+    >>> nothing()
+    0.0
+    """
+    return 0.0
+
+
+def gaussian(seed: int, name: str, *shape: int) -> Tensor:
+    """Independent N(0, 1) entries of a stream of their own.
+
+    >>> gaussian(0, "keys", 2, 3).shape
+    torch.Size([2, 3])
+    """
+    return torch.randn(*shape, generator=stream(seed, name), dtype=torch.float64)
