@@ -20,9 +20,18 @@ _HOME = {
     "Measurement": "spectra",
     "Relative": "spectra",
     "Spectrum": "spectra",
+    "Values": "theory",
+    "barrier_ratio": "theory",
     "count": "spectra",
+    "critical_head_dim": "theory",
+    "error_lower_bound": "theory",
+    "finite_law": "theory",
+    "heads_needed": "theory",
     "measure": "spectra",
+    "plateau_ratio": "theory",
+    "predict_ratio": "theory",
     "read_array": "arrays",
+    "softmax_ratio": "theory",
     "spectrum": "spectra",
 }
 

@@ -26,6 +26,10 @@ class UndecidedError(HeadwiseError):
     """The answer is known only as an interval, and a single number was asked for."""
 
 
+class InaccurateError(HeadwiseError):
+    """A computation checked itself against something known, and failed."""
+
+
 class TooLargeError(HeadwiseError):
     """The request would not fit in memory; it was refused before anything was allocated."""
 

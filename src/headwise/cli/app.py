@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from headwise import __version__
+from headwise.cli.bound import bound
 from headwise.cli.console import complain
 from headwise.cli.demo import demo
+from headwise.cli.law import law
 from headwise.cli.rank import rank
 from headwise.errors import HeadwiseError
 
@@ -22,6 +24,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("rank")(rank)
+app.command("law")(law)
+app.command("bound")(bound)
 app.command("demo")(demo)
 
 

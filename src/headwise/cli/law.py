@@ -1,0 +1,99 @@
+"""headwise law: the rank a random head can have, and the head dimension at which it saturates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from headwise.theory import Prediction
+
+Length = Annotated[
+    float, typer.Option("--length", help="Number of tokens n, 2 to 1e12.", show_default=False)
+]
+HeadDim = Annotated[
+    float | None,
+    typer.Option("--head-dim", help="Head dimension d_h, 1 to 1e5.", show_default="a table"),
+]
+Fraction = Annotated[
+    float, typer.Option("--fraction", help="Share of the barrier the critical d_h must reach.")
+]
+PlotFile = Annotated[
+    Path | None, typer.Option("--plot", help="Draw the curve into a file: png, svg or pdf.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def law(
+    length: Length,
+    head_dim: HeadDim = None,
+    fraction: Fraction = 0.9,
+    plot: PlotFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the rank of a random attention head, as a share of the length."""
+    if head_dim is None:
+        _answer_with_curve(length, fraction, as_json)
+    else:
+        _answer_one(length, head_dim, fraction, as_json)
+    if plot is not None:
+        from headwise.cli.law_curve import curve_of
+        from headwise.cli.law_figure import draw
+
+        draw(curve_of(length, fraction), plot)
+        typer.echo(f"drawn: {plot}", err=True)
+
+
+def _answer_one(length: float, head_dim: float, fraction: float, as_json: bool) -> None:
+    from headwise.cli.console import print_json, progress, screen
+    from headwise.theory import critical_head_dim, predict_ratio
+
+    critical = critical_head_dim(length, fraction)
+    with progress("simulating", total=100) as advance:
+        found = predict_ratio(length, head_dim, progress=_in_percents(advance))
+    if as_json:
+        keys = ("length", "head_dim", "ratio", "method")
+        print_json({key: getattr(found, key) for key in keys} | {"critical_head_dim": critical})
+    else:
+        screen().print(_in_words(found, critical, fraction))
+
+
+def _in_percents(advance: Callable[[int], None]) -> Callable[[float], None]:
+    """The library tells shares of the whole; the bar counts whole percents of it."""
+    done, told = 0.0, 0
+
+    def tell(share: float) -> None:
+        nonlocal done, told
+        done += 100 * share
+        advance(int(done) - told)
+        told = int(done)
+
+    return tell
+
+
+def _in_words(found: Prediction, critical: int, fraction: float) -> str:
+    from headwise.theory import barrier_ratio
+
+    barrier = barrier_ratio(found.length)
+    return (
+        f"[bold]{found.ratio:.4g}[/bold] ± {found.error:.2g} of {found.length} columns are used "
+        f"by a random head of dimension {found.head_dim} ({found.method}).\n"
+        f"That is {found.ratio / barrier:.0%} of the barrier {barrier:.4f}; {fraction:.0%} of "
+        f"it needs head dimension [bold]{critical}[/bold]."
+    )
+
+
+def _answer_with_curve(length: float, fraction: float, as_json: bool) -> None:
+    from headwise.cli.console import print_json, progress, screen
+    from headwise.cli.law_curve import curve_of, table, terminal_plot
+
+    with progress("computing the curve", total=100) as advance:
+        curve = curve_of(length, fraction, _in_percents(advance))
+    if as_json:
+        print_json(curve.as_json())
+        return
+    screen().print(table(curve))
+    screen().print(terminal_plot(curve), markup=False)

@@ -1,0 +1,157 @@
+"""Random heads to simulate: where the queries and the keys come from is an argument.
+
+An ensemble draws a batch of heads at once. It may return more queries than the length when they
+are interchangeable; the simulation then averages over every choice of n among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from headwise.shapes import Float
+from headwise.theory.sizes import whole
+
+#: Draws an array of independent entries: (shape, generator) → float64 tensor.
+Entries = Callable[[tuple[int, ...], torch.Generator], Tensor]
+
+#: Where heads are drawn unless tensors say otherwise.
+CPU = torch.device("cpu")
+
+#: Interchangeable queries drawn per key set, in lengths: the second half costs no new keys and
+#: more than halves the noise of the queries.
+ROUNDS = 2
+
+
+def normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Independent N(0, 1) entries.
+
+    >>> normal((2, 3), torch.Generator().manual_seed(0)).shape
+    torch.Size([2, 3])
+    """
+    return torch.randn(shape, generator=generator, device=generator.device, dtype=torch.float64)
+
+
+def uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Independent entries, uniform on (−1, 1).
+
+    >>> bool((uniform((50,), torch.Generator().manual_seed(0)).abs() <= 1).all())
+    True
+    """
+    unit = torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)
+    return 2 * unit - 1
+
+
+@runtime_checkable
+class Ensemble(Protocol):
+    """A law of random heads."""
+
+    @property
+    def length(self) -> int:
+        """n, the number of keys."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where the heads are drawn."""
+        ...
+
+    def draw(
+        self, heads: int, generator: torch.Generator
+    ) -> tuple[Float[Tensor, "heads q d"], Float[Tensor, "heads n d"]]:
+        """Queries and keys of this many independent heads."""
+        ...
+
+
+@dataclass(frozen=True)
+class IndependentHead:
+    """Queries and keys with independent entries: what orthonormal inputs make of Gaussian weights.
+
+    >>> head = IndependentHead(8, 2)
+    >>> [part.shape for part in head.draw(5, torch.Generator().manual_seed(0))]
+    [torch.Size([5, 16, 2]), torch.Size([5, 8, 2])]
+    """
+
+    length: int
+    head_dim: int
+    entries: Entries = normal
+    device: torch.device = CPU
+
+    def __post_init__(self) -> None:
+        whole("the length", self.length)
+        whole("the head dimension", self.head_dim)
+
+    def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Queries and keys of this many independent heads."""
+        queries = self.entries((heads, ROUNDS * self.length, self.head_dim), generator)
+        return queries, self.entries((heads, self.length, self.head_dim), generator)
+
+
+@dataclass(frozen=True, eq=False)
+class _OfInputs:
+    """What every ensemble over given inputs shares."""
+
+    inputs: Float[Tensor, "n d"]
+
+    @property
+    def length(self) -> int:
+        """The number of input rows."""
+        return self.inputs.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the inputs are."""
+        return self.inputs.device
+
+
+@dataclass(frozen=True, eq=False)
+class InputHead(_OfInputs):
+    """Queries X·W_Q and keys X·W_K of your own inputs X, with random weights.
+
+    >>> InputHead(torch.eye(4).double(), head_dim=2).length
+    4
+    """
+
+    head_dim: int
+    entries: Entries = normal
+
+    def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Queries and keys of this many independent heads."""
+        inputs, shape = self.inputs.double(), (heads, self.inputs.shape[1], self.head_dim)
+        return inputs @ self.entries(shape, generator), inputs @ self.entries(shape, generator)
+
+
+@dataclass(frozen=True, eq=False)
+class WideHead(_OfInputs):
+    """The limit d_h → ∞ of ``InputHead``: scores X·G·Xᵀ with one Gaussian matrix G.
+
+    Rows of one head are correlated where inputs are; ``PlateauHead`` makes them independent.
+
+    >>> WideHead(torch.eye(4).double()).length
+    4
+    """
+
+    def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Queries and keys of this many independent heads."""
+        keys = self.inputs.double()
+        d = keys.shape[1]
+        return keys @ normal((heads, d, d), generator), keys.expand(heads, -1, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class PlateauHead(_OfInputs):
+    """Every row of scores an independent N(0, X·Xᵀ): the rank paper's eqs. 66–72.
+
+    >>> PlateauHead(torch.eye(4).double()).length
+    4
+    """
+
+    def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Queries and keys of this many independent heads."""
+        keys = self.inputs.double()
+        shape = (heads, ROUNDS * self.length, keys.shape[1])
+        return normal(shape, generator), keys.expand(heads, -1, -1)

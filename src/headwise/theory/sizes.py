@@ -1,0 +1,87 @@
+"""Whole numbers, fractions and errors as people write them: checked once, with a remedy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError
+
+#: One whole number; a float is welcome if it is whole (1e6).
+Whole = int | float | np.integer
+
+#: One whole number or many.
+Wholes = int | float | np.integer | np.ndarray | Tensor | Sequence[int] | Sequence[float]
+
+#: A real number.
+Real = int | float | np.floating
+
+
+def whole(name: str, value: Whole, least: int = 1) -> int:
+    """``value`` as an int that is at least ``least``, or a clear refusal.
+
+    >>> whole("the length", 1e3)
+    1000
+    """
+    if not math.isfinite(value) or value != int(value):
+        raise BadInputError(
+            f"{name} must be a whole number, got {value!r}", hint=f"pass for example {least + 7}"
+        )
+    if value < least:
+        raise BadInputError(
+            f"{name} must be at least {least}, got {value!r}", hint=f"pass {least} or more"
+        )
+    return int(value)
+
+
+def wholes(name: str, values: Wholes, least: int, most: int) -> Tensor:
+    """``values`` as a float64 tensor of whole numbers from ``least`` to ``most``.
+
+    >>> wholes("the length", [2, 5], 2, 10**12)
+    tensor([2., 5.], dtype=torch.float64)
+    """
+    found = torch.as_tensor(np.asarray(values, dtype=np.float64))
+    wrong = ~(found.isfinite() & (found == found.round()))
+    if wrong.any():
+        raise BadInputError(
+            f"{name} must be a whole number, got {float(found[wrong][0])!r}",
+            hint=f"pass for example {least + 7}",
+        )
+    outside = (found < least) | (found > most)
+    if outside.any():
+        raise BadInputError(
+            f"{name} must lie between {least} and {most:.0e}, got {found[outside][0]:.0f}",
+            hint="pass a value inside that range",
+        )
+    return found
+
+
+def fraction(name: str, value: Real) -> float:
+    """``value`` strictly between 0 and 1, or a clear refusal.
+
+    >>> fraction("the fraction", 0.9)
+    0.9
+    """
+    if not 0 < value < 1:
+        raise BadInputError(
+            f"{name} must lie strictly between 0 and 1, got {value!r}",
+            hint="pass for example 0.9",
+        )
+    return float(value)
+
+
+def positive(name: str, value: Real) -> float:
+    """``value`` finite and above zero, or a clear refusal.
+
+    >>> positive("the temperature", 2)
+    2.0
+    """
+    if not (math.isfinite(value) and value > 0):
+        raise BadInputError(
+            f"{name} must be a positive number, got {value!r}", hint="pass a value above zero"
+        )
+    return float(value)

@@ -1,0 +1,76 @@
+"""headwise bound: its JSON, its words, and its refusals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from headwise.cli.app import main
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(["bound", *arguments])
+    said = capsys.readouterr()
+    return int(stop.value.code or 0), said.out, said.err
+
+
+def test_heads_give_an_error(capsys):
+    size = ("--width", "64", "--rank", "8", "--heads", "8")
+    code, out, _ = run(capsys, *size, "--values", "identity", "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert list(answer) == ["error_lower_bound"]
+    assert answer["error_lower_bound"] == pytest.approx(0.1780, abs=6e-5)
+
+
+def test_values_of_any_form_are_the_default(capsys):
+    out = run(capsys, "--width", "64", "--rank", "8", "--heads", "8", "--json")[1]
+    assert json.loads(out)["error_lower_bound"] == pytest.approx(0.1768, abs=6e-5)
+
+
+def test_an_error_gives_heads(capsys):
+    out = run(capsys, "--width", "64", "--rank", "32", "--error", "0.1", "--json")[1]
+    assert json.loads(out) == {"heads": 12}
+
+
+def test_astronomic_numbers_pass(capsys):
+    size = ("--width", "1000000", "--rank", "1")
+    out = run(capsys, *size, "--heads", "1e300", "--json")[1]
+    assert 0 < json.loads(out)["error_lower_bound"] < 0.1
+    out = run(capsys, *size, "--error", "0.1", "--json")[1]
+    assert json.loads(out)["heads"] == pytest.approx(2.2e37, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [(("--heads", "8"), "have error at least"), (("--error", "0.1"), "needs at least")],
+)
+def test_in_words(capsys, option, words):
+    code, out, _ = run(capsys, "--width", "64", "--rank", "8", *option)
+    assert code == 0
+    assert words in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--width", "8", "--rank", "8", "--heads", "1"), 1, "rank 8 is not below width 8"),
+        (("--width", "8", "--rank", "0", "--heads", "1"), 1, "rank must be at least 1"),
+        (("--width", "8", "--rank", "2", "--heads", "0"), 1, "whole number above zero"),
+        (("--width", "8", "--rank", "2", "--heads", "2.5"), 1, "whole number above zero"),
+        (("--width", "8.5", "--rank", "2", "--heads", "2"), 1, "width must be a whole number"),
+        (("--width", "8", "--rank", "2", "--error", "0"), 1, "at most 0.5"),
+        (("--width", "8", "--rank", "2", "--error", "0.6"), 1, "at most 0.5"),
+        (("--width", "8", "--rank", "2"), 2, "either --heads or --error"),
+        (("--width", "8", "--rank", "2", "--heads", "1", "--error", "0.1"), 2, "not both"),
+        (("--width", "8", "--rank", "2", "--heads", "1", "--values", "odd"), 2, "odd"),
+    ],
+)
+def test_bad_input_is_one_line_and_an_exit_code(capsys, arguments, code, words):
+    got, _, err = run(capsys, *arguments)
+    assert got == code
+    assert err.startswith("headwise: ")
+    assert len(err.splitlines()) == 1
+    assert words in err

@@ -1,0 +1,121 @@
+"""headwise law: its JSON, its table and plot, its figure, and its refusals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from headwise.cli.app import main
+from headwise.cli.law import _in_percents
+from headwise.cli.law_curve import UPPER_BOUND, curve_of, terminal_plot
+from headwise.theory import corrected_law, critical_head_dim
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(["law", *arguments])
+    said = capsys.readouterr()
+    return int(stop.value.code or 0), said.out, said.err
+
+
+def test_json_has_the_promised_keys(capsys):
+    code, out, _ = run(capsys, "--length", "1024", "--head-dim", "64", "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "length": 1024,
+        "head_dim": 64,
+        "ratio": corrected_law(1024, 64),
+        "method": "law",
+        "critical_head_dim": critical_head_dim(1024, 0.9),
+    }
+
+
+def test_fraction_moves_the_critical_dimension(capsys):
+    arguments = ("--length", "128", "--head-dim", "1", "--fraction", "0.5", "--json")
+    answer = json.loads(run(capsys, *arguments)[1])
+    assert answer["critical_head_dim"] == critical_head_dim(128, 0.5)
+    assert answer["method"] == "exact"
+
+
+def test_small_heads_are_simulated(capsys):
+    answer = json.loads(run(capsys, "--length", "128", "--head-dim", "8", "--json")[1])
+    assert answer["method"] == "simulation"
+    assert answer["ratio"] == pytest.approx(0.357, abs=0.008)
+
+
+def test_one_size_in_words(capsys):
+    code, out, _ = run(capsys, "--length", "1e12", "--head-dim", "64")
+    assert code == 0
+    assert "of 1000000000000 columns" in " ".join(out.split())
+    assert "3235" in out
+
+
+def test_without_head_dim_a_table_and_a_plot(capsys):
+    code, out, _ = run(capsys, "--length", "200")
+    assert code == 0
+    assert "head dimension" in out
+    assert "reaches 90%" in out
+    assert "◆" in out
+    assert "┄ barrier" in out
+
+
+def test_table_as_json_lists_every_row(capsys):
+    answer = json.loads(run(capsys, "--length", "5000", "--json")[1])
+    assert len(answer["head_dim"]) == len(answer["ratio"]) == len(answer["method"])
+    assert answer["critical_head_dim"] in answer["head_dim"]
+    assert answer["method"][answer["head_dim"].index(8)] == UPPER_BOUND
+
+
+def test_plot_rises_to_the_barrier():
+    lines = terminal_plot(curve_of(500, 0.9)).splitlines()[1:15]
+    heights = {}
+    for row, line in enumerate(lines):
+        for column, mark in enumerate(line):
+            if mark in "●◆":
+                heights[column] = row
+    ordered = [heights[column] for column in sorted(heights)]
+    assert ordered == sorted(ordered, reverse=True)
+    assert ordered[0] == 13
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_figure_is_written(capsys, tmp_path, suffix):
+    file = tmp_path / f"law.{suffix}"
+    code, _, err = run(capsys, "--length", "50", "--head-dim", "16", "--plot", str(file))
+    assert code == 0
+    assert file.stat().st_size > 1000
+    assert "drawn:" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--length", "1"), 1, "length must be at least 2"),
+        (("--length", "-5"), 1, "length must be at least 2"),
+        (("--length", "10.5"), 1, "must be a whole number, got 10.5"),
+        (("--length", "1e13", "--head-dim", "64"), 1, "length must lie between"),
+        (("--length", "100", "--head-dim", "0"), 1, "head dimension must lie between"),
+        (("--length", "100", "--fraction", "1"), 1, "strictly between 0 and 1"),
+        (("--length", "1e12", "--head-dim", "5"), 1, "too many possible queries"),
+        (("--length", "50", "--plot", "curve.txt"), 1, "is not a figure file; end its name in"),
+        (("--length", "50", "--plot", "/nowhere/a.png"), 1, "choose a folder that exists"),
+        (("--length", "many"), 2, "many"),
+        ((), 2, "--length"),
+    ],
+)
+def test_bad_input_is_one_line_and_an_exit_code(capsys, arguments, code, words):
+    got, _, err = run(capsys, *arguments)
+    assert got == code
+    assert err.startswith("headwise: ")
+    assert len(err.splitlines()) == 1
+    assert words in err or code == 2
+
+
+def test_shares_become_whole_percents():
+    steps: list[int] = []
+    tell = _in_percents(steps.append)
+    for _ in range(300):
+        tell(1 / 300)
+    assert 99 <= sum(steps) <= 100
+    assert set(steps) <= {0, 1}
