@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from headwise.spectra import LogWeights
-from headwise.spectra.batches import doubt
+from headwise.spectra import LogWeights, count
+from headwise.spectra.batches import doubt, flat_batch
 from headwise.spectra.exact import svd_spectrum
 from headwise.spectra.rounding import factorisation_error, storage_error
-from headwise.spectra.weights import weights_error
 from oracles import normal, random_head_logits, singular_values
 
 
@@ -58,9 +57,19 @@ def test_moving_logits_moves_weights_by_less_than_stated(eta, scale):
 
 def test_nearly_one_hot_rows_hardly_feel_their_logits():
     logits = LogWeights(1e3 * torch.eye(8, dtype=torch.float64), error=1e-3)
-    norm, least, reach = torch.ones(8), torch.full((8,), 1e-300), torch.full((8,), 1e3)
-    bound = weights_error(logits, norm.double(), least.double(), reach.double())
-    assert float(bound) < 1e-14
+    assert float(doubt(flat_batch(logits))) < 1e-13
+
+
+def test_a_large_error_of_the_logits_is_felt_by_rows_one_hot_to_rounding():
+    """One minus the largest weight is e^-50, which rounds away; an error of 40 undoes it."""
+    logits = torch.zeros(20, 20, dtype=torch.float64)
+    logits[:, 3] = 50.0
+    found = count(LogWeights(logits, error=40.0))[0]
+    assert found.low <= 1
+    assert found.high == 20
+    assert count(LogWeights(logits, error=1e-3))[0].exact
+    far = count(LogWeights(100 * logits, error=40.0))[0]
+    assert (far.low, far.high) == (1, 1)
 
 
 def test_weyl_for_the_bound_itself():

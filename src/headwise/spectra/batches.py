@@ -12,7 +12,13 @@ from torch import Tensor
 from headwise.spectra.memory import refuse_if_too_large
 from headwise.spectra.rounding import storage_error
 from headwise.spectra.sources import LogWeights, refuse_not_finite
-from headwise.spectra.weights import softmax_matrix, softmax_rounding, weights_error
+from headwise.spectra.weights import (
+    log_doubt,
+    logit_error,
+    softmax_matrix,
+    softmax_rounding,
+    weights_error,
+)
 
 #: Dense work on one matrix takes up to this many times its float64 size.
 WORKING_COPIES = 3
@@ -86,10 +92,10 @@ def doubt(source: Tensor | LogWeights) -> Tensor:
         # Rows of weights have norm at most one.
         bound = softmax_rounding(source.shape) * math.sqrt(source.shape[-2])
         return torch.full(source.shape[:1], bound, dtype=torch.float64, device=_device(source))
-    matrix = softmax_matrix(source)
-    norm, least = torch.linalg.vector_norm(matrix, dim=-1), 1 - matrix.amax(-1)
+    norm = torch.linalg.vector_norm(softmax_matrix(source), dim=-1)
     reach = torch.where(source.values.isfinite(), source.values.abs(), 0).amax(-1).double()
-    return weights_error(source, norm, least, reach)
+    eta = logit_error(source, reach)
+    return weights_error(source, norm, log_doubt(source.values.double()), eta)
 
 
 def _device(source: Tensor | LogWeights) -> torch.device:

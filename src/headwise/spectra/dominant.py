@@ -20,7 +20,13 @@ from torch import Tensor
 
 from headwise.spectra.rounding import storage_error
 from headwise.spectra.sources import LogWeights, refuse_not_finite
-from headwise.spectra.weights import refuse_bad_rows, softmax_rounding, weights_error
+from headwise.spectra.weights import (
+    log_doubt,
+    logit_error,
+    refuse_bad_rows,
+    softmax_rounding,
+    weights_error,
+)
 
 #: What may be dropped, in Frobenius norm, as a fraction of ε.
 DROPPED_SHARE = 1e-4
@@ -31,6 +37,9 @@ GROUPS_PER_ROW = 8
 
 #: Above so many kept groups a row (on average) a matrix is not worth treating as sparse.
 MOST_GROUPS = 6.0
+
+#: Log-weights in doubt by less than this leave dropped entries negligible.
+LARGE_LOGIT_ERROR = 0.1
 
 Array = Tensor | np.ndarray
 
@@ -82,14 +91,17 @@ def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
     weight = np.exp(depth)
     total = np.bincount(row, weight, minlength=batch * n)
     value = weight / total[row]
-    doubt = _doubt(source, (row, value, total), (top.abs() + reach).cpu())
+    doubt = _doubt(source, (row, value, total), (top.abs() + reach).cpu(), epsilon)
     column += row // n * m
     dropped = DROPPED_SHARE * epsilon
     return DominantEntries(batch, (n, m), row, column, value, sparse, dropped, doubt)
 
 
 def _doubt(
-    source: LogWeights, kept: tuple[np.ndarray, np.ndarray, np.ndarray], reach: Tensor
+    source: LogWeights,
+    kept: tuple[np.ndarray, np.ndarray, np.ndarray],
+    reach: Tensor,
+    epsilon: float,
 ) -> np.ndarray:
     """For each matrix, how far its kept weights may lie from those meant."""
     batch, n, _ = _flat_shape(source.values)
@@ -97,10 +109,16 @@ def _doubt(
         # Rows of weights have norm at most one.
         return np.full(batch, softmax_rounding(source.shape) * math.sqrt(n))
     row, value, total = kept
+    rows = source.shape[:-1]
     norm = torch.from_numpy(np.sqrt(np.bincount(row, value * value, minlength=batch * n)))
-    least = torch.from_numpy(1 - 1 / np.maximum(total, 1))
-    facts = (x.view(source.shape[:-1]) for x in (norm, least, reach))
-    return weights_error(source, *facts).flatten().numpy()
+    eta = logit_error(source, reach.view(rows))
+    if float(eta.max()) < LARGE_LOGIT_ERROR:
+        # What was not kept may add up to this; next to it, total − 1 is exact enough.
+        unseen = DROPPED_SHARE * epsilon + 1e-15
+        doubt = torch.from_numpy(np.log(np.maximum(total - 1, 0) + unseen)).view(rows)
+    else:
+        doubt = log_doubt(source.values.double()).cpu()
+    return weights_error(source, norm.view(rows), doubt, eta).flatten().numpy()
 
 
 def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:

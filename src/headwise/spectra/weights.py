@@ -47,28 +47,53 @@ def softmax_rounding(shape: torch.Size) -> float:
     return (WEIGHT_ROUNDINGS + math.sqrt(shape[-1])) * unit_roundoff(torch.float64)
 
 
+def log_doubt(log_weights: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch n"]:
+    """log of Σ exp(x_j − max) over all but the largest entry: at least log(1 − its weight).
+
+    Taken in logarithms, since a row may be one-hot to within e^{-1000}.
+
+    >>> float(log_doubt(torch.tensor([[0.0, -50.0]]).double()))
+    -50.0
+    """
+    top, at = log_weights.max(-1, keepdim=True)
+    others = log_weights.scatter(-1, at, -math.inf)
+    return others.logsumexp(-1) - top.squeeze(-1)
+
+
 def weights_error(
     source: LogWeights,
     row_norm: Float[Tensor, "*batch n"],
-    row_doubt: Float[Tensor, "*batch n"],
-    row_reach: Float[Tensor, "*batch n"],
+    row_log_doubt: Float[Tensor, "*batch n"],
+    eta: Float[Tensor, "*batch n"],
 ) -> Float[Tensor, "*batch"]:
     """How far the computed softmax may lie, in Frobenius norm, from the one that was meant.
 
-    ``row_norm`` is the Euclidean norm of each row of weights, ``row_doubt`` one minus its
-    largest weight, ``row_reach`` the largest magnitude among its log-weights. If every
-    log-weight moves by at most η, a weight w moves by at most min(w, 1−w)(e^{2η}−1): rows
-    that are nearly one-hot hardly feel it.
+    ``row_norm`` is the Euclidean norm of each row of weights, ``row_log_doubt`` at least the
+    logarithm of one minus its largest weight, and ``eta`` (η) how far its log-weights may lie
+    from those meant. A weight w then moves by at most min(w, 1−w)(e^{2η}−1): rows that are
+    nearly one-hot hardly feel it.
 
-    >>> logits = LogWeights(torch.zeros(1, 2), error=1e-9)
-    >>> norm, doubt, reach = (torch.tensor([x]).double() for x in (0.5**0.5, 0.5, 0.0))
-    >>> 1e-9 < float(weights_error(logits, norm, doubt, reach)) < 2e-9
+    >>> norm, doubt, eta = (torch.tensor([x]).double() for x in (0.5**0.5, math.log(0.5), 1e-9))
+    >>> 1e-9 < float(weights_error(LogWeights(torch.zeros(1, 2)), norm, doubt, eta)) < 2e-9
     True
     """
-    eta = source.row_error.to(row_norm.device)
+    growth = torch.where(eta < 1, torch.expm1(2 * eta.clamp(max=1)).log(), 2 * eta)
+    one_hot = (row_log_doubt + growth).exp() * math.sqrt(2)
+    soft = growth.exp() * row_norm
+    # Two rows of weights are never further apart than √2.
+    moved = torch.minimum(one_hot, soft).clamp(max=math.sqrt(2))
+    return torch.linalg.vector_norm(moved + softmax_rounding(source.shape) * row_norm, dim=-1)
+
+
+def logit_error(
+    source: LogWeights, row_reach: Float[Tensor, "*batch n"]
+) -> Float[Tensor, "*batch n"]:
+    """η: what was said of the log-weights, and what storing numbers up to the reach hides.
+
+    >>> logit_error(LogWeights(torch.zeros(1, 2), error=0.5), torch.ones(1).double())
+    tensor([0.5000], dtype=torch.float64)
+    """
+    eta = source.row_error.to(row_reach.device)
     if source.dtype != torch.float64:
         eta = eta + unit_roundoff(source.dtype) * row_reach
-    spread = torch.minimum(row_norm, math.sqrt(2) * row_doubt)
-    # Two rows of weights are never further apart than √2.
-    moved = (torch.expm1(2 * eta) * spread).nan_to_num(0.0).clamp(max=math.sqrt(2))
-    return torch.linalg.vector_norm(moved + softmax_rounding(source.shape) * row_norm, dim=-1)
+    return eta

@@ -40,7 +40,11 @@ _LAST_LOG_DEGREE = 600.0
 
 
 class Values(Enum):
-    """Which value matrices a head may have."""
+    """Which value matrices a head may have.
+
+    >>> Values("identity") is Values.IDENTITY
+    True
+    """
 
     ANY = "any"
     """V of any form and rank."""
