@@ -1,0 +1,188 @@
+"""Attention by thousands of rank-one heads: softmax(q_i k_j) v_j without the n×n matrices.
+
+With scalar queries, keys and values per head, everything is a moment of the weights
+w_ij = exp(q_i k_j) / Σ_j exp(q_i k_j):
+
+    out_i  = Σ_j w_ij v_j                         (written E_i v)
+    dq_i   = g_i (E_i(v k) − E_i v · E_i k)
+    dv_j   = Σ_i w_ij g_i
+    dk_j   = v_j Σ_i w_ij g_i q_i − Σ_i w_ij g_i q_i out_i
+
+Heads lie along the last axis, so one key at a time meets a block of queries in plain
+elementwise steps: the forward pass streams over keys, the backward pass recomputes the
+weights and streams over queries. A block stays in the cache of one core. The largest logit
+is known without a pass: max_j q_i k_j is q_i max k or q_i min k.
+
+General kernels take an n×n problem per head and pay its overhead for every one of them,
+which at 16 tokens and 4,096 heads of a batch of 256 is a million times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from headwise.shapes import Float
+
+#: Elementwise operations of at most this many elements run on the calling thread in torch
+#: (its grain size), so that our threads, one per core, do not start threads of their own.
+BLOCK_ELEMENTS = 32768
+
+
+def rank_one_attention(
+    queries: Float[Tensor, "b n h"],
+    keys: Float[Tensor, "b m h"],
+    values: Float[Tensor, "b m h"],
+) -> Float[Tensor, "b n h"]:
+    """Σ_j softmax_j(q_i k_j) v_j for every head, heads last; the scale is in the queries.
+
+    float16 and bfloat16 are summed in float32.
+
+    >>> one = torch.ones(1, 3, 2)
+    >>> rank_one_attention(one, one, 5 * one)[0, :, 0]
+    tensor([5., 5., 5.])
+    """
+    wide = torch.promote_types(queries.dtype, torch.float32)
+    mixed, _, _ = _forward(*(t.to(wide).contiguous() for t in (queries, keys, values)))
+    return mixed.to(queries.dtype)
+
+
+@torch.library.custom_op(
+    "headwise::rank_one_attention",
+    mutates_args=(),
+    schema="(Tensor queries, Tensor keys, Tensor values) -> (Tensor, Tensor, Tensor)",
+)
+def _forward(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The output, minus the log of each row's weight sum, and the slope of out by query."""
+    mixed, minus_log, slope = (torch.empty_like(queries) for _ in range(3))
+    tensors = (queries, keys, values, mixed, minus_log, slope)
+    _in_blocks(_stream_over_keys, tensors, longest=queries.shape[1])
+    return mixed, minus_log, slope
+
+
+@torch.library.custom_op(
+    "headwise::rank_one_attention_backward",
+    mutates_args=(),
+    schema="(Tensor gradient, Tensor queries, Tensor keys, Tensor values, Tensor mixed, "
+    "Tensor minus_log) -> (Tensor, Tensor)",
+)
+def _backward(
+    gradient: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mixed: Tensor,
+    minus_log: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The gradients by keys and by values."""
+    by_keys, by_values = torch.empty_like(keys), torch.empty_like(keys)
+    tensors = (gradient, queries, keys, values, mixed, minus_log, by_keys, by_values)
+    _in_blocks(_stream_over_queries, tensors, longest=keys.shape[1])
+    return by_keys, by_values
+
+
+def _stream_over_keys(
+    q: Tensor, k: Tensor, v: Tensor, mixed: Tensor, minus_log: Tensor, slope: Tensor
+) -> None:
+    """One block of the forward pass; the last three are filled."""
+    minus_top = torch.maximum(q * k.amax(-2, True), q * k.amin(-2, True)).neg_()
+    weight = torch.empty_like(q)
+    total, sum_v, sum_k, sum_kv = (torch.zeros_like(q) for _ in range(4))
+    for k_j, v_j, kv_j in _one_by_one(k, v, k * v):
+        torch.addcmul(minus_top, q, k_j, out=weight).exp_()
+        total.add_(weight)
+        sum_v.addcmul_(weight, v_j)
+        sum_k.addcmul_(weight, k_j)
+        sum_kv.addcmul_(weight, kv_j)
+    torch.div(sum_v, total, out=mixed)
+    torch.sub(minus_top, total.log(), out=minus_log)
+    torch.div(sum_kv.addcmul_(mixed, sum_k, value=-1), total, out=slope)
+
+
+def _stream_over_queries(
+    g: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mixed: Tensor,
+    minus_log: Tensor,
+    by_keys: Tensor,
+    by_values: Tensor,
+) -> None:
+    """One block of the backward pass; the last two are filled."""
+    weight = torch.empty_like(k)
+    sum_g, sum_gq, sum_gqo = (torch.zeros_like(k) for _ in range(3))
+    g_q = g * q
+    for log_i, q_i, g_i, gq_i, gqo_i in _one_by_one(minus_log, q, g, g_q, g_q * mixed):
+        torch.addcmul(log_i, q_i, k, out=weight).exp_()
+        sum_g.addcmul_(weight, g_i)
+        sum_gq.addcmul_(weight, gq_i)
+        sum_gqo.addcmul_(weight, gqo_i)
+    by_values.copy_(sum_g)
+    torch.sub(sum_gq.mul_(v), sum_gqo, out=by_keys)
+
+
+def _one_by_one(*tensors: Tensor) -> zip[tuple[Tensor, ...]]:
+    """The tokens of each tensor in step, each kept as a row that broadcasts."""
+    return zip(*(t.split(1, dim=-2) for t in tensors), strict=True)
+
+
+def _in_blocks(work: Callable[..., None], tensors: tuple[Tensor, ...], *, longest: int) -> None:
+    """Run ``work`` on blocks of the tensors: one sequence and some heads at a time on a CPU.
+
+    Threads are made for the call: a pool that lives on would not survive a fork. A GPU takes
+    everything at once.
+    """
+    if tensors[0].device.type != "cpu":
+        work(*tensors)
+        return
+    heads = max(1, BLOCK_ELEMENTS // longest)
+    threads = max(1, min(torch.get_num_threads(), tensors[0].shape[0]))
+    inference = torch.is_inference_mode_enabled()
+
+    def share(first: int) -> None:
+        with torch.inference_mode(inference), torch.no_grad():
+            for sequence in range(first, tensors[0].shape[0], threads):
+                parts = (t[sequence].split(heads, dim=-1) for t in tensors)
+                for block in zip(*parts, strict=True):
+                    work(*block)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(share, range(threads)))
+
+
+def _remember(ctx: torch.autograd.function.FunctionCtx, inputs: tuple, output: tuple) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*inputs, *output)
+
+
+def _gradients(
+    ctx: torch.autograd.function.FunctionCtx, gradient: Tensor, *_: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    queries, keys, values, mixed, minus_log, slope = ctx.saved_tensors  # pyright: ignore
+    gradient = gradient.contiguous()
+    by_keys, by_values = _backward(gradient, queries, keys, values, mixed, minus_log)
+    return gradient * slope, by_keys, by_values
+
+
+@_forward.register_fake
+def _(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(queries), torch.empty_like(queries), torch.empty_like(queries)
+
+
+@_backward.register_fake
+def _(
+    gradient: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mixed: Tensor,
+    minus_log: Tensor,
+) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(keys), torch.empty_like(keys)
+
+
+_forward.register_autograd(_gradients, setup_context=_remember)
