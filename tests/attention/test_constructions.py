@@ -68,8 +68,8 @@ class TestFullRankHead:
         assert 0 < float(off.max()) <= error
 
     def test_an_impossible_error_is_refused(self):
-        with pytest.raises(BadInputError, match=r"error 0 at gap 1.0 among 2 tokens; pass"):
-            temperature_for_error(0, 1.0, 2)
+        with pytest.raises(BadInputError, match=r"error 0.0 at gap 1.0 among 2 tokens; pass"):
+            temperature_for_error(0.0, 1.0, 2)
 
 
 class TestRandomRankOneHeads:
@@ -105,7 +105,7 @@ class TestRandomRankOneHeads:
         assert majority_vote_error(400, 40_001) == pytest.approx(limit, rel=0.005)
 
     def test_an_even_number_of_heads_has_no_majority(self):
-        with pytest.raises(BadInputError, match="majority of 4 heads .* for example 5"):
+        with pytest.raises(BadInputError, match=r"majority of 4 heads .* for example 5"):
             majority_vote_error(8, 4)
 
     @pytest.mark.parametrize(("width", "heads"), [(4, 101), (16, 33)])

@@ -1,5 +1,7 @@
 """Views of layers, and recording them in a forward pass."""
 
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -55,7 +57,7 @@ class TestView:
     def test_rotary_has_no_single_form(self):
         view = random_(gqa(GEOMETRY, position=Rotary(2)).double()).view(self.x)
         assert not view.has_one_form
-        with pytest.raises(BadInputError, match="2 dimensions .* turn with position"):
+        with pytest.raises(BadInputError, match=r"2 dimensions .* turn with position"):
             view.query_key_form()
 
     def test_additive_positions_keep_the_form(self):
@@ -111,11 +113,12 @@ class TestCapture:
 
     def test_nothing_is_kept_unless_asked(self):
         model, alive = stack(), []
-        import weakref
 
-        with capture(model, lambda name, view: alive.append(weakref.ref(view.queries))):
-            with torch.no_grad():
-                model(tokens(2, 5, 12))
+        def note(name, view):
+            alive.append(weakref.ref(view.queries))
+
+        with torch.no_grad(), capture(model, note):
+            model(tokens(2, 5, 12))
         assert [ref() for ref in alive] == [None] * 3
 
     def test_keeping_stops_before_its_limit(self):
@@ -133,9 +136,12 @@ class TestCapture:
         assert kept.bytes == 2 * size
 
     def test_an_unknown_layer_is_refused_with_the_known_ones(self):
-        with pytest.raises(BadInputError, match=r"no attention layer 'first'; .*blocks.0.att"):
-            with capture(stack(), lambda name, view: None, ["first"]):
-                pass
+        asked = capture(stack(), lambda name, view: None, ["first"])
+        with (
+            pytest.raises(BadInputError, match=r"no attention layer 'first'; .*blocks.0.att"),
+            asked,
+        ):
+            pass
 
     def test_models_hand_out_views(self):
         found = views(stack(), tokens(2, 5, 12))

@@ -131,7 +131,7 @@ def _one_by_one(*tensors: Tensor) -> zip[tuple[Tensor, ...]]:
 
 
 def _in_blocks(work: Callable[..., None], tensors: tuple[Tensor, ...], *, longest: int) -> None:
-    """Run ``work`` on blocks of the tensors: one sequence and some heads at a time on a CPU.
+    """Run ``work`` on blocks of some sequences and some heads, one thread per core.
 
     Threads are made for the call: a pool that lives on would not survive a fork. A GPU takes
     everything at once.
@@ -139,19 +139,29 @@ def _in_blocks(work: Callable[..., None], tensors: tuple[Tensor, ...], *, longes
     if tensors[0].device.type != "cpu":
         work(*tensors)
         return
-    heads = max(1, BLOCK_ELEMENTS // longest)
-    threads = max(1, min(torch.get_num_threads(), tensors[0].shape[0]))
+    blocks = _blocks(tensors[0].shape[0], tensors[0].shape[2], longest)
+    threads = max(1, min(torch.get_num_threads(), len(blocks)))
     inference = torch.is_inference_mode_enabled()
 
     def share(first: int) -> None:
         with torch.inference_mode(inference), torch.no_grad():
-            for sequence in range(first, tensors[0].shape[0], threads):
-                parts = (t[sequence].split(heads, dim=-1) for t in tensors)
-                for block in zip(*parts, strict=True):
-                    work(*block)
+            for sequences, heads in blocks[first::threads]:
+                work(*(t[sequences, :, heads] for t in tensors))
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(share, range(threads)))
+
+
+def _blocks(sequences: int, heads: int, longest: int) -> list[tuple[slice, slice]]:
+    """Blocks of at most BLOCK_ELEMENTS: all heads of some sequences, or some of one."""
+    at_once = max(1, BLOCK_ELEMENTS // longest)
+    wide = min(heads, at_once)
+    tall = max(1, at_once // wide)
+    return [
+        (slice(row, row + tall), slice(column, column + wide))
+        for row in range(0, sequences, tall)
+        for column in range(0, heads, wide)
+    ]
 
 
 def _remember(ctx: torch.autograd.function.FunctionCtx, inputs: tuple, output: tuple) -> None:

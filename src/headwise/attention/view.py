@@ -30,7 +30,7 @@ class AttentionView:
     """
 
     queries: Float[Tensor, "b h n r"]
-    keys: Float[Tensor, "b k m r"]
+    keys: Float[Tensor, "b k m s"]
     mask: Mask
     temperature: float
     weights: HeadWeights | None
@@ -42,7 +42,7 @@ class AttentionView:
         return 1 / self.temperature
 
     @property
-    def shared_keys(self) -> Float[Tensor, "b h m r"]:
+    def shared_keys(self) -> Float[Tensor, "b h m s"]:
         """The keys, repeated so that every query head has its own."""
         return self.keys.repeat_interleave(self.queries.shape[1] // self.keys.shape[1], dim=1)
 
