@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test check lint types contract clean bench-rank
+.PHONY: demo test check lint types contract clean bench-rank bench-layer
 
 demo: .venv/.runs
 	$(BIN)/headwise demo
@@ -26,6 +26,9 @@ contract: .venv/.develops
 
 bench-rank: .venv/.develops
 	$(BIN)/python benchmarks/bench_rank.py
+
+bench-layer: .venv/.develops
+	$(BIN)/python benchmarks/bench_layer.py
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headwise needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11")'

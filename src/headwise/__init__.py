@@ -11,17 +11,24 @@ __version__ = "0.1.0"
 # headwise, and `headwise --help`, stay free of torch.
 _HOME = {
     "Absolute": "spectra",
+    "Attention": "attention",
+    "AttentionOperator": "attention",
+    "AttentionView": "attention",
     "Count": "spectra",
     "Counts": "spectra",
     "DtypeFloor": "spectra",
     "Estimate": "spectra",
+    "HeadGeometry": "attention",
     "HeadwiseError": "errors",
+    "LatentGeometry": "attention",
     "LogWeights": "spectra",
     "Measurement": "spectra",
     "Relative": "spectra",
     "Spectrum": "spectra",
+    "capture": "attention",
     "count": "spectra",
     "measure": "spectra",
+    "mha": "attention",
     "spectrum": "spectra",
 }
 

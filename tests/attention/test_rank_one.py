@@ -1,5 +1,7 @@
 """The kernel for rank-one heads against the plain formula, values and gradients."""
 
+import shutil
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 import headwise.attention.rank_one as kernel
 from attention.copies import close
+from headwise.attention import native
 from headwise.attention.rank_one import rank_one_attention
 
 
@@ -81,6 +84,73 @@ def test_huge_logits_pick_one_value_without_overflow():
     assert all(bool(t.isfinite().all()) for t in found)
     chosen = (q.unsqueeze(2) * k.unsqueeze(1)).argmax(2)
     torch.testing.assert_close(found[0], v.gather(1, chosen))
+
+
+class TestMachineCode:
+    """float32 on a processor with a compiler; the torch blocks and float64 are the judges."""
+
+    @pytest.fixture(autouse=True)
+    def _compiler(self):
+        if shutil.which("cc") is None and shutil.which("gcc") is None:
+            pytest.skip("needs a C compiler")
+        assert native.library() is not None
+
+    @settings(deadline=None, max_examples=60)
+    @given(
+        batch=st.integers(1, 5),
+        n=st.integers(1, 7),
+        m=st.integers(1, 7),
+        heads=st.integers(1, 37),
+        scale=st.sampled_from([1e-3, 1.0, 5.0]),
+        seed=st.integers(0, 2**31),
+    )
+    def test_it_equals_the_formula_in_float64(self, batch, n, m, heads, scale, seed):
+        inputs = triple(batch, n, m, heads, seed=seed, scale=scale, dtype=torch.float32)
+        wide = [t.detach().double().requires_grad_() for t in inputs]
+        gradient = triple(batch, n, m, heads, seed=seed + 1)[0].detach()
+        found = value_and_gradients(rank_one_attention, inputs, gradient.float())
+        wanted = value_and_gradients(plain, wide, gradient)
+        # A logit of size s is rounded by s·2⁻²⁴, and so are, relatively, the weights.
+        reach = 1 + float((wide[0].abs().amax() * wide[1].abs().amax()).detach())
+        sizes = [
+            1.0,
+            *(1 + float(t.detach().abs().max()) ** 2 for t in (wide[1], wide[0], wide[1])),
+        ]
+        for ours, true, size in zip(found, wanted, sizes, strict=True):
+            close(ours.double(), true, limit=2**-24 * 16 * (n + m) * reach * size)
+
+    def test_it_is_as_near_to_float64_as_torchs_own_blocks(self, monkeypatch):
+        inputs = triple(4, 16, 16, 67, dtype=torch.float32)
+        wanted = plain(*(t.double() for t in inputs)).detach()
+        machine = (rank_one_attention(*inputs).double() - wanted).abs().max()
+        monkeypatch.setattr(native, "library", lambda: None)
+        blocks = (rank_one_attention(*inputs).double() - wanted).abs().max()
+        assert 0 < float(machine) < 4 * float(blocks)
+
+    def test_huge_logits_stay_finite(self):
+        q, k, v = triple(2, 5, 6, 19, dtype=torch.float32)
+        big = [(1e6 * t).detach().requires_grad_() for t in (q, k)]
+        found = value_and_gradients(rank_one_attention, [*big, v], torch.ones(2, 5, 19))
+        assert all(bool(t.isfinite().all()) for t in found)
+        chosen = (q.unsqueeze(2) * k.unsqueeze(1)).argmax(2)
+        torch.testing.assert_close(found[0], v.gather(1, chosen))
+
+    def test_without_a_compiler_torch_does_it(self, monkeypatch):
+        monkeypatch.setattr(shutil, "which", lambda name: None)
+        assert native.library.__wrapped__() is None
+
+    def test_a_compiler_that_fails_is_no_error(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.setattr(native, "FLAGS", ("-no-such-flag",))
+        assert native.library.__wrapped__() is None
+
+    def test_it_is_compiled_once(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        native.library.__wrapped__()
+        made = [p.stat().st_mtime_ns for p in (tmp_path / "headwise").iterdir()]
+        native.library.__wrapped__()
+        assert made == [p.stat().st_mtime_ns for p in (tmp_path / "headwise").iterdir()]
+        assert len(made) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

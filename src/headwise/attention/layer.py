@@ -96,8 +96,7 @@ class Attention(nn.Module):
         heads = self.heads(tokens, context, mask)
         if self.observer is not None:
             self.observer(self._view(heads))
-        mixed = self.weighting.mix(heads)
-        return self.projection.combine(mixed * self.factor if self.factor != 1 else mixed)
+        return self.projection.combine(self.weighting.mix(heads), self.factor)
 
     def matrix(
         self, tokens: Tensor, context: Tensor | None = None, mask: Mask | Tensor = EVERYTHING

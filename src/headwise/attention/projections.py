@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from headwise.attention.geometry import HeadGeometry, LatentGeometry
 from headwise.attention.initialisation import FanIn, Initialisation, empty_linear
@@ -43,9 +44,15 @@ class Projection(nn.Module):
         """Queries of the tokens, keys and values of the context."""
         raise NotImplementedError
 
-    def combine(self, mixed: Float[Tensor, "b h n v"]) -> Float[Tensor, "b n d"]:
-        """Σ_h W_O,h · mixed_h."""
-        return self.output(mixed.transpose(1, 2).flatten(2))
+    def combine(
+        self, mixed: Float[Tensor, "b h n v"], factor: float = 1.0
+    ) -> Float[Tensor, "b n d"]:
+        """factor · Σ_h W_O,h · mixed_h, plus the bias."""
+        joined = mixed.transpose(1, 2).flatten(2)
+        if factor == 1:
+            return self.output(joined)
+        # On the weight, not on the heads: with thousands of them that is far less to touch.
+        return linear(joined, factor * self.output.weight, self.output.bias)
 
     def head_weights(self) -> HeadWeights | None:
         """W_Q and W_K, or nothing if no such pair of matrices makes the queries and keys."""

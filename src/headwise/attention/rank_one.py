@@ -1,30 +1,32 @@
 """Attention by thousands of rank-one heads: softmax(q_i k_j) v_j without the n×n matrices.
 
 With scalar queries, keys and values per head, everything is a moment of the weights
-w_ij = exp(q_i k_j) / Σ_j exp(q_i k_j):
+w_ij = exp(q_i k_j − top_i), top_i the largest logit of the row, Z_i = Σ_j w_ij:
 
-    out_i  = Σ_j w_ij v_j                         (written E_i v)
-    dq_i   = g_i (E_i(v k) − E_i v · E_i k)
-    dv_j   = Σ_i w_ij g_i
-    dk_j   = v_j Σ_i w_ij g_i q_i − Σ_i w_ij g_i q_i out_i
+    out_i  = Σ_j w_ij v_j / Z_i
+    dq_i   = g_i · slope_i,   slope_i = (Σ_j w_ij k_j v_j − out_i Σ_j w_ij k_j) / Z_i
+    dv_j   = Σ_i w_ij g_i / Z_i
+    dk_j   = Σ_i w_ij (g_i q_i v_j − g_i q_i out_i) / Z_i
 
-Heads lie along the last axis, so one key at a time meets a block of queries in plain
-elementwise steps: the forward pass streams over keys, the backward pass recomputes the
-weights and streams over queries. A block stays in the cache of one core. The largest logit
-is known without a pass: max_j q_i k_j is q_i max k or q_i min k.
+The forward pass streams over keys and keeps Z and slope; the backward pass recomputes the
+weights and streams over queries. The largest logit costs no pass: max_j q_i k_j is q_i max k
+or q_i min k. Heads lie along the last axis.
 
-General kernels take an n×n problem per head and pay its overhead for every one of them,
-which at 16 tokens and 4,096 heads of a batch of 256 is a million times.
+General kernels take an n×n problem per head and pay its overhead for each: at 16 tokens and
+4,096 heads of a batch of 256, a million times. Here float32 on a CPU runs as machine code
+(``native``); everything else, and machines without a compiler, as blocks of torch operations.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
 
+from headwise.attention import native
 from headwise.shapes import Float
 
 #: Elementwise operations of at most this many elements run on the calling thread in torch
@@ -56,18 +58,22 @@ def rank_one_attention(
     schema="(Tensor queries, Tensor keys, Tensor values) -> (Tensor, Tensor, Tensor)",
 )
 def _forward(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The output, minus the log of each row's weight sum, and the slope of out by query."""
-    mixed, minus_log, slope = (torch.empty_like(queries) for _ in range(3))
-    tensors = (queries, keys, values, mixed, minus_log, slope)
-    _in_blocks(_stream_over_keys, tensors, longest=queries.shape[1])
-    return mixed, minus_log, slope
+    """The output, the sum Z of each row's weights, and the slope of the output by query."""
+    mixed, total, slope = (torch.empty_like(queries) for _ in range(3))
+    tensors = (queries, keys, values, mixed, total, slope)
+    library = _native(queries)
+    if library is not None:
+        native.call(library.rank_one_forward, tensors, _sizes(queries, keys))
+    else:
+        _in_blocks(_stream_over_keys, tensors, longest=queries.shape[1])
+    return mixed, total, slope
 
 
 @torch.library.custom_op(
     "headwise::rank_one_attention_backward",
     mutates_args=(),
     schema="(Tensor gradient, Tensor queries, Tensor keys, Tensor values, Tensor mixed, "
-    "Tensor minus_log) -> (Tensor, Tensor)",
+    "Tensor total) -> (Tensor, Tensor)",
 )
 def _backward(
     gradient: Tensor,
@@ -75,49 +81,58 @@ def _backward(
     keys: Tensor,
     values: Tensor,
     mixed: Tensor,
-    minus_log: Tensor,
+    total: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The gradients by keys and by values."""
-    by_keys, by_values = torch.empty_like(keys), torch.empty_like(keys)
-    tensors = (gradient, queries, keys, values, mixed, minus_log, by_keys, by_values)
-    _in_blocks(_stream_over_queries, tensors, longest=keys.shape[1])
-    return by_keys, by_values
+    found = (torch.empty_like(keys), torch.empty_like(keys))
+    tensors = (gradient, queries, keys, values, mixed, total, *found)
+    library = _native(queries)
+    if library is not None:
+        native.call(library.rank_one_backward, tensors, _sizes(queries, keys))
+    else:
+        _in_blocks(_stream_over_queries, tensors, longest=keys.shape[1])
+    return found
+
+
+def _native(queries: Tensor) -> ctypes.CDLL | None:
+    float32_on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32
+    return native.library() if float32_on_cpu else None
+
+
+def _sizes(queries: Tensor, keys: Tensor) -> tuple[int, int, int]:
+    return queries.shape[1], keys.shape[1], queries.shape[2]
+
+
+def _largest_logit(q: Tensor, k: Tensor) -> Tensor:
+    return torch.maximum(q * k.amax(-2, True), q * k.amin(-2, True))
 
 
 def _stream_over_keys(
-    q: Tensor, k: Tensor, v: Tensor, mixed: Tensor, minus_log: Tensor, slope: Tensor
+    q: Tensor, k: Tensor, v: Tensor, mixed: Tensor, total: Tensor, slope: Tensor
 ) -> None:
     """One block of the forward pass; the last three are filled."""
-    minus_top = torch.maximum(q * k.amax(-2, True), q * k.amin(-2, True)).neg_()
-    weight = torch.empty_like(q)
-    total, sum_v, sum_k, sum_kv = (torch.zeros_like(q) for _ in range(4))
+    minus_top, weight = _largest_logit(q, k).neg_(), torch.empty_like(q)
+    sum_w, sum_v, sum_k, sum_kv = (torch.zeros_like(q) for _ in range(4))
     for k_j, v_j, kv_j in _one_by_one(k, v, k * v):
         torch.addcmul(minus_top, q, k_j, out=weight).exp_()
-        total.add_(weight)
+        sum_w.add_(weight)
         sum_v.addcmul_(weight, v_j)
         sum_k.addcmul_(weight, k_j)
         sum_kv.addcmul_(weight, kv_j)
-    torch.div(sum_v, total, out=mixed)
-    torch.sub(minus_top, total.log(), out=minus_log)
-    torch.div(sum_kv.addcmul_(mixed, sum_k, value=-1), total, out=slope)
+    total.copy_(sum_w)
+    torch.div(sum_v, sum_w, out=mixed)
+    torch.div(sum_kv.addcmul_(mixed, sum_k, value=-1), sum_w, out=slope)
 
 
-def _stream_over_queries(
-    g: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mixed: Tensor,
-    minus_log: Tensor,
-    by_keys: Tensor,
-    by_values: Tensor,
-) -> None:
+def _stream_over_queries(*block: Tensor) -> None:
     """One block of the backward pass; the last two are filled."""
-    weight = torch.empty_like(k)
+    g, q, k, v, mixed, total, by_keys, by_values = block
+    weight, minus_top = torch.empty_like(k), _largest_logit(q, k).neg_()
     sum_g, sum_gq, sum_gqo = (torch.zeros_like(k) for _ in range(3))
-    g_q = g * q
-    for log_i, q_i, g_i, gq_i, gqo_i in _one_by_one(minus_log, q, g, g_q, g_q * mixed):
-        torch.addcmul(log_i, q_i, k, out=weight).exp_()
+    g_z = g / total
+    g_q = g_z * q
+    for top_i, q_i, g_i, gq_i, gqo_i in _one_by_one(minus_top, q, g_z, g_q, g_q * mixed):
+        torch.addcmul(top_i, q_i, k, out=weight).exp_()
         sum_g.addcmul_(weight, g_i)
         sum_gq.addcmul_(weight, gq_i)
         sum_gqo.addcmul_(weight, gqo_i)
@@ -174,10 +189,9 @@ def _gradients(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     if gradient is None:
         return None, None, None
-    queries, keys, values, mixed, minus_log, slope = ctx.saved_tensors  # pyright: ignore
+    *known, slope = ctx.saved_tensors  # pyright: ignore[reportAttributeAccessIssue]
     gradient = gradient.contiguous()
-    by_keys, by_values = _backward(gradient, queries, keys, values, mixed, minus_log)
-    return gradient * slope, by_keys, by_values
+    return gradient * slope, *_backward(gradient, *known)
 
 
 @_forward.register_fake
@@ -186,14 +200,7 @@ def _(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Te
 
 
 @_backward.register_fake
-def _(
-    gradient: Tensor,
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mixed: Tensor,
-    minus_log: Tensor,
-) -> tuple[Tensor, Tensor]:
+def _(gradient: Tensor, queries: Tensor, keys: Tensor, *known: Tensor) -> tuple[Tensor, Tensor]:
     return torch.empty_like(keys), torch.empty_like(keys)
 
 
