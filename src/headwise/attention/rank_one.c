@@ -56,9 +56,8 @@ static void gather(vf *to, const float *from, long m, long heads, long lanes, vf
     }
 }
 
-static inline vf largest_logit(vf q, vf high, vf low) {
-    return choose(q * high > q * low, q * high, q * low);
-}
+/* The key with the largest logit: the highest or the lowest, as the query's sign says. */
+static inline vf best_key(vf q, vf high, vf low) { return choose(q > fill(0.0f), high, low); }
 
 int rank_one_forward(const float *q, const float *k, const float *v, float *mixed, float *total,
                      float *slope, long n, long m, long heads, long first, long last) {
@@ -72,10 +71,11 @@ int rank_one_forward(const float *q, const float *k, const float *v, float *mixe
             gather(values, v + s * m * heads + h, m, heads, lanes, &unused_high, &unused_low);
             for (long i = 0; i < n; i++) {
                 long at = (s * n + i) * heads + h;
-                vf qi = load(q + at, lanes), top = largest_logit(qi, high, low);
+                vf qi = load(q + at, lanes), best = best_key(qi, high, low);
                 vf sum = {0}, sum_v = {0}, sum_k = {0}, sum_kv = {0};
                 for (long j = 0; j < m; j++) {
-                    vf w = exponential(qi * keys[j] - top), wk = w * keys[j];
+                    vf behind = keys[j] - best;
+                    vf w = exponential(qi * behind), wk = w * behind;
                     sum += w;
                     sum_v += w * values[j];
                     sum_k += wk;
@@ -106,12 +106,12 @@ int rank_one_backward(const float *g, const float *q, const float *k, const floa
             memset(dk, 0, 2 * m * sizeof(vf));
             for (long i = 0; i < n; i++) {
                 long at = (s * n + i) * heads + h;
-                vf qi = load(q + at, lanes), top = largest_logit(qi, high, low);
+                vf qi = load(q + at, lanes), best = best_key(qi, high, low);
                 vf sum = load(total + at, lanes);
                 vf gi = load(g + at, lanes) / choose(sum == 0.0f, fill(1.0f), sum);
                 vf gq = gi * qi, gqo = gq * load(mixed + at, lanes);
                 for (long j = 0; j < m; j++) {
-                    vf w = exponential(qi * keys[j] - top);
+                    vf w = exponential(qi * (keys[j] - best));
                     dv[j] += w * gi;
                     dk[j] += w * (gq * values[j] - gqo);
                 }
