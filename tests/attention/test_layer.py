@@ -232,6 +232,12 @@ REFUSALS = {
         lambda layer: layer(torch.zeros(1, 3, 8), mask=torch.zeros(3, 3).bool()),
         "row 0 .*masks every key",
     ),
+    "a row that masks everything, with hardmax": (
+        lambda _: mha(HeadGeometry.standard(8, 2), weighting=StraightThroughHardmax())(
+            torch.zeros(1, 3, 8), mask=torch.zeros(3, 3).bool()
+        ),
+        r"row 0 .*masks every key",
+    ),
     "uneven copies": (
         lambda _: mha(HeadGeometry.free(8, 4, 1), combination=HeadMean(3)),
         "4 heads do not fall into 3 equal copies; pass a divisor of 4",

@@ -38,18 +38,17 @@ class Heads:
     def logits(self) -> Tensor:
         """q·k / T, masked, in the dtype of the layer."""
         scaled = (self.queries @ self.shared(self.keys).mT) / self.temperature
-        return self.mask.apply(scaled, self.grid)
+        if isinstance(self.mask, Everything):
+            return scaled
+        return _with_something_left(self.mask.apply(scaled, self.grid))
 
     def bias(self) -> Tensor | None:
         """What the mask adds to the logits, as small as broadcasting lets it be."""
         if isinstance(self.mask, Everything):
             return None
         grid = self.grid
-        bias = self.mask.apply(self.queries.new_zeros(grid.shape[-2:]), grid)
-        # A compiled graph cannot raise on values, and waiting for them would break it.
-        if not torch.compiler.is_compiling():
-            refuse_masked_rows(bias.amax(-1))
-        return bias
+        zeros = self.queries.new_zeros(grid.shape[-2:])
+        return _with_something_left(self.mask.apply(zeros, grid))
 
 
 class Weighting(nn.Module):
@@ -158,6 +157,7 @@ class AnyMap(Weighting):
             )
         if isinstance(heads.mask, Everything):
             return found
+        heads.bias()  # refuses rows that mask everything
         kept = torch.where(heads.mask.allowed(grid), found, 0.0)
         return kept / kept.sum(-1, keepdim=True)
 
@@ -166,10 +166,25 @@ class AnyMap(Weighting):
         return self.weights(heads) @ heads.values
 
 
+def _with_something_left(logits: Tensor) -> Tensor:
+    """The logits, if no row is masked throughout.
+
+    A compiled graph cannot raise on values, and waiting for them would break it.
+    """
+    if not torch.compiler.is_compiling():
+        refuse_masked_rows(logits.amax(-1))
+    return logits
+
+
 def _rank_one(heads: Heads) -> bool:
-    """Whether all heads are scalar and unmasked, for which there is a kernel of its own."""
+    """Whether the heads are scalar, many and unmasked: they have a kernel of their own.
+
+    It works on sixteen heads at a time, and off the CPU on one key at a time, so few heads or
+    very many keys are better served by the general kernels.
+    """
     scalar = heads.queries.shape[-1] == 1 and heads.values.shape[-1] == 1
-    return scalar and isinstance(heads.mask, Everything)
+    many = heads.queries.shape[1] >= 16 and heads.keys.shape[2] <= 1024
+    return scalar and many and isinstance(heads.mask, Everything)
 
 
 def _mix_rank_one(heads: Heads) -> Tensor:
