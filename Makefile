@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test check lint types contract docs clean bench-rank bench-law
+.PHONY: demo test check lint types contract docs clean bench-rank bench-law bench-layer
 
 demo: .venv/.runs
 	$(BIN)/headwise demo
@@ -32,6 +32,9 @@ bench-rank: .venv/.develops
 
 bench-law: .venv/.develops
 	$(BIN)/python benchmarks/bench_law.py
+
+bench-layer: .venv/.develops
+	$(BIN)/python benchmarks/bench_layer.py
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headwise needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11")'

@@ -53,7 +53,7 @@ class TestLatent:
     def test_queries_may_stay_uncompressed(self):
         plain = LatentGeometry(64, 4, 4, 24, 16, kv_latent=32, q_latent=None, rope_rank=8)
         assert plain.parameters == 64 * 96 + 64 * 40 + 32 * 4 * 32 + 64 * 64
-        assert plain.biases == 96 + 40 + 128 + 64
+        assert plain.biases == 96 + 40 + 64
 
     def test_no_rotary_part_is_allowed(self):
         assert LatentGeometry(8, 2, 2, 4, 4, 8, None, rope_rank=0).content_rank == 4

@@ -1,6 +1,9 @@
 """Attention layers, and the matrices they make."""
 
+from headwise.attention.capture import Keep, attention_layers, capture, views
 from headwise.attention.geometry import HeadGeometry, LatentGeometry
+from headwise.attention.initialisation import FanIn, Initialisation, Stock, UnitGaussian
+from headwise.attention.layer import Attention, HeadMean, HeadSum
 from headwise.attention.masks import (
     EVERYTHING,
     Additive,
@@ -12,29 +15,87 @@ from headwise.attention.masks import (
     SlidingWindow,
 )
 from headwise.attention.operator import AttentionOperator, hardmax_rank, streaming_argmax
+from headwise.attention.positions import (
+    LearnedAdditive,
+    LearnedConcatenated,
+    NoPosition,
+    PositionRule,
+    Rotary,
+)
+from headwise.attention.presets import fitting, generalized, gqa, mha, mla, mqa
+from headwise.attention.projections import (
+    FullProjection,
+    GroupedProjection,
+    HeadWeights,
+    KeyProjection,
+    LatentProjection,
+    Projection,
+)
 from headwise.attention.scores import (
     default_temperature,
     hardmax_matrix,
     logits,
     softmax_matrix,
 )
+from headwise.attention.view import AttentionView
+from headwise.attention.weighting import (
+    AnyMap,
+    Hardmax,
+    Softmax,
+    StraightThroughHardmax,
+    Weighting,
+)
 
 __all__ = [
     "EVERYTHING",
     "Additive",
     "Allowed",
+    "AnyMap",
+    "Attention",
     "AttentionOperator",
+    "AttentionView",
     "Causal",
     "Everything",
+    "FanIn",
+    "FullProjection",
+    "GroupedProjection",
+    "Hardmax",
     "HeadGeometry",
+    "HeadMean",
+    "HeadSum",
+    "HeadWeights",
+    "Initialisation",
+    "Keep",
+    "KeyProjection",
     "LatentGeometry",
+    "LatentProjection",
+    "LearnedAdditive",
+    "LearnedConcatenated",
     "Mask",
+    "NoPosition",
     "Padding",
+    "PositionRule",
+    "Projection",
+    "Rotary",
     "SlidingWindow",
+    "Softmax",
+    "Stock",
+    "StraightThroughHardmax",
+    "UnitGaussian",
+    "Weighting",
+    "attention_layers",
+    "capture",
     "default_temperature",
+    "fitting",
+    "generalized",
+    "gqa",
     "hardmax_matrix",
     "hardmax_rank",
     "logits",
+    "mha",
+    "mla",
+    "mqa",
     "softmax_matrix",
     "streaming_argmax",
+    "views",
 ]

@@ -171,10 +171,9 @@ class LatentGeometry(HeadGeometry):
 
     @property
     def biases(self) -> int:
-        """Biases on every linear map: compressions, expansions and output."""
-        queries = self.heads * self.qk_rank + (self.q_latent or 0)
-        latent = self.kv_latent + self.rope_rank
-        return queries + latent + self.heads * (self.content_rank + self.v_rank) + self.width
+        """Biases on the maps that read tokens and on the output, as DeepSeek has them."""
+        asking = self.heads * self.qk_rank if self.q_latent is None else self.q_latent
+        return asking + self.kv_latent + self.rope_rank + self.width
 
     def cache_bytes_per_token(self, bytes_per_number: int) -> int:
         """Key-value cache: b·(kv_latent + rope_rank)."""

@@ -19,8 +19,10 @@ from headwise.attention.scores import checked_pair, checked_temperature
 from headwise.errors import BadInputError
 from headwise.shapes import Float, Int
 
-#: How many logits exist at any one time: 2^22 float64 numbers are 32 MiB.
+#: How many logits exist at any one time on a CPU: 2^22 float64 numbers are 32 MiB.
 LOGITS_AT_ONCE = 2**22
+#: A GPU needs larger pieces to be busy: 32 times as many, 1 GiB in float64.
+GPU_FACTOR = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,8 @@ class AttentionOperator:
     def matmat(self, block: Tensor) -> Float[Tensor, "*batch n k"]:
         """A times a block of columns: attention with the block as values."""
         values = self._as_block(block, self.shape[-1])
-        return torch.cat([self._attend(rows, values) for rows in self._row_chunks()], dim=-2)
+        chunks_of_rows = self._row_chunks(values.shape[-1])
+        return torch.cat([self._attend(rows, values) for rows in chunks_of_rows], dim=-2)
 
     def rmatmat(self, block: Tensor) -> Float[Tensor, "*batch m k"]:
         """Aᵀ times a block of columns: the gradient of attention with respect to its values."""
@@ -66,7 +69,7 @@ class AttentionOperator:
         shape = (*self.shape[:-2], self.shape[-1], block.shape[-1])
         values = torch.zeros(shape, dtype=self.dtype, device=block.device, requires_grad=True)
         total = torch.zeros_like(values, requires_grad=False)
-        for rows in self._row_chunks():
+        for rows in self._row_chunks(block.shape[-1]):
             with torch.enable_grad():
                 mixed = self._attend(rows, values)
             total += torch.autograd.grad(mixed, values, block[..., rows, :])[0]
@@ -94,14 +97,21 @@ class AttentionOperator:
         return bias.expand(*self.shape[:-2], *bias.shape[-2:])
 
     def _refuse_masked_rows(self) -> None:
-        for rows in self._row_chunks():
+        for rows in self._row_chunks(columns=1):
             bias = self._bias(rows)
             if bias is not None:
                 _refuse_masked_rows(bias.amax(-1))
 
-    def _row_chunks(self) -> Iterator[slice]:
+    def _row_chunks(self, columns: int) -> Iterator[slice]:
+        """Rows whose logits may exist together; all of them where a fused kernel makes none.
+
+        The fused kernels of a GPU want 16 bits, no mask, and values as wide as the heads.
+        """
+        short = self.dtype in (torch.bfloat16, torch.float16) and self.queries.is_cuda
+        if short and columns == self.queries.shape[-1] and isinstance(self.mask, Everything):
+            return chunks(self.shape[-2], self.shape[-2])
         across = self.shape.numel() // self.shape[-2]
-        return chunks(self.shape[-2], max(1, LOGITS_AT_ONCE // across))
+        return chunks(self.shape[-2], max(1, _logits_at_once(self.queries.device) // across))
 
     def _as_block(self, block: Tensor, size: int) -> Tensor:
         if block.shape[:-1] != (*self.shape[:-2], size):
@@ -130,9 +140,9 @@ def streaming_argmax(
     queries, keys = checked_pair(queries, keys)
     shape = torch.Size([*queries.shape[:-1], keys.shape[-2]])
     seek = _Seek(queries, keys, as_mask(mask), Grid.whole(shape, queries.device))
-    batch = shape[:-2].numel()
-    height = max(1, min(shape[-2], 4096, LOGITS_AT_ONCE // batch))
-    width = max(1, LOGITS_AT_ONCE // (batch * height))
+    at_once = max(1, _logits_at_once(queries.device) // shape[:-2].numel())
+    height = min(shape[-2], 4096, at_once)
+    width = at_once // height
     return torch.cat([seek.best(rows, width) for rows in chunks(shape[-2], height)], dim=-1)
 
 
@@ -150,6 +160,10 @@ def hardmax_rank(
     found = streaming_argmax(queries, keys, mask=mask)
     hit = torch.zeros(*found.shape[:-1], keys.shape[-2], dtype=torch.bool, device=found.device)
     return hit.scatter_(-1, found, True).sum(-1)
+
+
+def _logits_at_once(device: torch.device) -> int:
+    return LOGITS_AT_ONCE * (GPU_FACTOR if device.type == "cuda" else 1)
 
 
 def chunks(total: int, size: int) -> Iterator[slice]:

@@ -1,0 +1,214 @@
+"""Layers written down, not trained: what one full-rank head does, and what rank-one heads do.
+
+The task is the nearest neighbour: of x₁ … x_N on the sphere, return the one with the largest
+inner product with y. Where heads must say *which* token they chose, a token carries two
+dimensions more: an index (here 1 and −1 for two tokens, 0 for y) and a scratchpad.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from scipy.stats import binom
+from torch import Tensor, nn
+
+from headwise.attention.geometry import HeadGeometry
+from headwise.attention.layer import Attention, HeadMean, HeadSum
+from headwise.attention.masks import Allowed
+from headwise.attention.projections import FullProjection
+from headwise.attention.weighting import Hardmax, Softmax, Weighting
+from headwise.errors import BadInputError
+from headwise.randomness import stream
+from headwise.shapes import Float
+
+#: What a token carries behind its coordinates: an index and a scratchpad.
+EXTRA = 2
+
+
+def nearest_neighbour(width: int) -> Attention:
+    """One full-rank hardmax head, W_Q = W_K = W_V = W_O = I: exact for every N.
+
+    >>> layer, eye = nearest_neighbour(2), torch.eye(2, dtype=torch.float64)
+    >>> layer(torch.tensor([[[3.0, 1.0]]], dtype=torch.float64), context=eye.unsqueeze(0))
+    tensor([[[1., 0.]]], dtype=torch.float64)
+    """
+    eye = torch.eye(width, dtype=torch.float64)
+    return _written((eye, eye, eye, eye), heads=1, weighting=Hardmax())
+
+
+def farthest_neighbour(width: int) -> Attention:
+    """The same with W_Q = −I: each token becomes the one with the least inner product.
+
+    >>> layer = farthest_neighbour(2)
+    >>> layer(torch.tensor([[[1.0, 0.0], [-1.0, 0.0]]], dtype=torch.float64))[0, 0, 0]
+    tensor(-1., dtype=torch.float64)
+    """
+    eye = torch.eye(width, dtype=torch.float64)
+    return _written((-eye, eye, eye, eye), heads=1, weighting=Hardmax())
+
+
+def soft_nearest_neighbour(width: int, temperature: float) -> Attention:
+    """Softmax in place of hardmax; ``temperature_for_error`` says how cold it must be.
+
+    >>> soft_nearest_neighbour(2, temperature=0.1).temperature
+    0.1
+    """
+    eye = torch.eye(width, dtype=torch.float64)
+    return _written((eye, eye, eye, eye), heads=1, weighting=Softmax(), temperature=temperature)
+
+
+def temperature_for_error(error: float, gap: float, tokens: int) -> float:
+    """The temperature at which softmax returns the winner to within ``error``.
+
+    If the best inner product leads by ``gap``, the others weigh at most (N−1)e^{−gap/T}
+    together, and a unit vector is at most 2 from another: 2(N−1)e^{−gap/T} = error.
+
+    >>> round(temperature_for_error(0.02, gap=1.0, tokens=2), 4)
+    0.2171
+    """
+    if not (0 < error < 2 * (tokens - 1) and gap > 0):
+        raise BadInputError(
+            f"no temperature gives error {error!r} at gap {gap!r} among {tokens} tokens",
+            hint=f"pass an error between 0 and {2 * (tokens - 1)}, a positive gap, two tokens "
+            "or more",
+        )
+    return gap / math.log(2 * (tokens - 1) / error)
+
+
+def rank_one_vote(width: int, heads: int, seed: int = 0) -> Attention:
+    """Random rank-one hardmax heads u uᵀ; the scratchpad gets the mean index they chose.
+
+    Tokens are (x; index; scratchpad), width + 2 wide. With one head it is the random rank-one
+    head itself.
+
+    >>> layer = rank_one_vote(4, heads=3)
+    >>> layer.geometry.qk_rank, layer.geometry.width
+    (1, 6)
+    """
+    drawn = torch.randn(heads, width, generator=stream(seed, "votes"), dtype=torch.float64)
+    reading = nn.functional.pad(drawn, (0, EXTRA))
+    weights = (reading, reading, _index(width, heads), _scratch(width, heads))
+    return _written(weights, heads, weighting=Hardmax(), combination=HeadMean(heads))
+
+
+def softmax_tally(width: int, tau: float) -> Attention:
+    """One rank-one softmax head per coordinate, logits τ x_j y_j: their sum tallies (x₁−x₂)ᵀy.
+
+    The scratchpad gets Σ_j tanh(τ (x₁−x₂)_j y_j / 2), whose sign is right for N = 2 as τ → 0.
+
+    >>> softmax_tally(4, tau=0.1).geometry.heads
+    4
+    """
+    reading = nn.functional.pad(torch.eye(width, dtype=torch.float64), (0, EXTRA))
+    weights = (reading, reading, _index(width, width), _scratch(width, width))
+    return _written(weights, width, weighting=Softmax(), temperature=1 / tau)
+
+
+class TwoLayerVote(nn.Module):
+    """Two rank-one hardmax layers without an MLP: the first votes, the second looks up.
+
+    Tokens are (x₁; 1; 0), (x₂; −1; 0), (y; 0; 0). In layer 1 the heads write the mean index
+    into the scratchpad; in layer 2 the scratchpad is the query, the index the key, and the
+    winner's coordinates the value.
+
+    >>> model = TwoLayerVote(4, heads=3)
+    >>> model(torch.eye(4, dtype=torch.float64)[None, :2], torch.ones(1, 4).double()).shape
+    torch.Size([1, 4])
+    """
+
+    def __init__(self, width: int, heads: int, seed: int = 0) -> None:
+        super().__init__()
+        self.width = width
+        self.vote = rank_one_vote(width, heads, seed)
+        coordinates = torch.eye(width, width + EXTRA, dtype=torch.float64)
+        query, key = _scratch(width, 1).mT, _index(width, 1)
+        weights = (query, key, coordinates, coordinates.mT)
+        self.look_up = _written(weights, heads=1, weighting=Hardmax())
+
+    def forward(
+        self, pair: Float[Tensor, "b 2 d"], y: Float[Tensor, "b d"]
+    ) -> Float[Tensor, "b d"]:
+        """The one of the pair that the votes chose."""
+        tokens = with_index(torch.cat([pair, y.unsqueeze(1)], dim=1))
+        only_the_pair = Allowed(torch.tensor([[True, True, False]], device=tokens.device))
+        tokens = tokens + self.vote(tokens, mask=only_the_pair)
+        return self.look_up(tokens, mask=only_the_pair)[:, 2, : self.width]
+
+
+def with_index(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n e"]:
+    """Tokens with index 1, −1, 0, 0 … and an empty scratchpad behind their coordinates.
+
+    >>> with_index(torch.zeros(1, 3, 1))[0, :, 1]
+    tensor([ 1., -1.,  0.])
+    """
+    index = tokens.new_zeros(tokens.shape[1])
+    index[:2] = tokens.new_tensor([1.0, -1.0])[: tokens.shape[1]]
+    column = index.view(1, -1, 1).expand(tokens.shape[0], -1, 1)
+    return torch.cat([tokens, column, torch.zeros_like(column)], dim=-1)
+
+
+def rank_one_success(cosine: float) -> float:
+    """Chance that one random rank-one head is right: ½ + asin|wᵀy|/π, w = (x₁−x₂)/√2.
+
+    >>> rank_one_success(0.0), rank_one_success(1.0)
+    (0.5, 1.0)
+    """
+    return 0.5 + math.asin(abs(cosine)) / math.pi
+
+
+def majority_vote_error(width: int, heads: int) -> float:
+    """Mean squared error of the majority of an odd number of random rank-one heads, N = 2.
+
+    2·E_t P(Bin(H, ½ + asin|t|/π) < H/2) with t of density ∝ (1−t²)^{(d−3)/2}.
+
+    >>> round(majority_vote_error(64, 1001), 3)
+    0.238
+    """
+    if heads < 1 or heads % 2 == 0 or width < 2:
+        raise BadInputError(
+            f"a majority of {heads} heads in {width} dimensions is not defined",
+            hint=f"pass an odd number of heads, for example {heads + 1}, and width 2 or more",
+        )
+    # With t = sin θ the density is cos^{d−2} θ, and the vote succeeds with ½ + θ/π.
+    node, weight = np.polynomial.legendre.leggauss(400)
+    theta = (node + 1) * math.pi / 4
+    density = weight * np.cos(theta) ** (width - 2)
+    wrong = binom.cdf((heads - 1) // 2, heads, 0.5 + theta / math.pi)
+    return float(2 * (density * wrong).sum() / density.sum())
+
+
+def _index(width: int, heads: int) -> Tensor:
+    """Every head reads the index."""
+    reading = torch.zeros(heads, width + EXTRA, dtype=torch.float64)
+    reading[:, width] = 1
+    return reading
+
+
+def _scratch(width: int, heads: int) -> Tensor:
+    """Every head writes to the scratchpad."""
+    writing = torch.zeros(width + EXTRA, heads, dtype=torch.float64)
+    writing[width + 1] = 1
+    return writing
+
+
+def _written(
+    weights: tuple[Tensor, Tensor, Tensor, Tensor],
+    heads: int,
+    *,
+    weighting: Weighting,
+    temperature: float = 1.0,
+    combination: HeadSum | HeadMean | None = None,
+) -> Attention:
+    """A layer with these W_Q, W_K, W_V, W_O, in float64 and not to be trained."""
+    query, _, value, output = weights
+    ranks = (query.shape[0] // heads, value.shape[0] // heads)
+    projection = FullProjection(HeadGeometry(output.shape[0], heads, heads, *ranks)).double()
+    maps = (projection.query, projection.key, projection.value, projection.output)
+    for linear, weight in zip(maps, weights, strict=True):
+        linear.weight.data.copy_(weight)
+    layer = Attention(
+        projection, weighting=weighting, temperature=temperature, combination=combination
+    )
+    return layer.requires_grad_(False).eval()

@@ -1,0 +1,244 @@
+"""How tokens become per-head queries, keys and values: full, grouped, latent, keys alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from headwise.attention.geometry import HeadGeometry, LatentGeometry
+from headwise.attention.initialisation import FanIn, Initialisation, empty_linear
+from headwise.errors import BadInputError
+from headwise.shapes import Float
+
+Biases = Literal["none", "qkv", "all"]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadWeights:
+    """W_Q (H, r, d) and W_K (H_kv, r, d): what makes queries and keys from tokens."""
+
+    query: Float[Tensor, "h r d"]
+    key: Float[Tensor, "k r d"]
+
+
+class Projection(nn.Module):
+    """Tokens in, queries (b, H, n, r), keys and values (b, H_kv, m, ·) out; and back."""
+
+    def __init__(self, geometry: HeadGeometry, biases: Biases) -> None:
+        super().__init__()
+        if biases not in ("none", "qkv", "all"):
+            raise BadInputError(
+                f"biases={biases!r} is not a choice", hint="choose from 'none', 'qkv', 'all'"
+            )
+        self.geometry = geometry
+        self.biases: Biases = biases
+        self.output = empty_linear(
+            geometry.heads * geometry.v_rank, geometry.width, biases == "all"
+        )
+
+    def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries of the tokens, keys and values of the context."""
+        raise NotImplementedError
+
+    def combine(
+        self, mixed: Float[Tensor, "b h n v"], factor: float = 1.0
+    ) -> Float[Tensor, "b n d"]:
+        """factor · Σ_h W_O,h · mixed_h, plus the bias."""
+        joined = mixed.transpose(1, 2).flatten(2)
+        if factor == 1:
+            return self.output(joined)
+        # On the weight, not on the heads: with thousands of them that is far less to touch.
+        return linear(joined, factor * self.output.weight, self.output.bias)
+
+    def head_weights(self) -> HeadWeights | None:
+        """W_Q and W_K, or nothing if no such pair of matrices makes the queries and keys."""
+        return None
+
+    def _map(self, outputs: int) -> nn.Linear:
+        return empty_linear(self.geometry.width, outputs, self.biases != "none")
+
+
+class GroupedProjection(Projection):
+    """Each key-value head serves a group of query heads; one of them: multi-query.
+
+    >>> projection = GroupedProjection(HeadGeometry.standard(8, heads=4).grouped(2))
+    >>> [t.shape[1] for t in projection(torch.zeros(1, 3, 8), torch.zeros(1, 3, 8))]
+    [4, 2, 2]
+    """
+
+    def __init__(
+        self,
+        geometry: HeadGeometry,
+        biases: Biases = "none",
+        initialisation: Initialisation | None = None,
+    ) -> None:
+        super().__init__(geometry, biases)
+        initialisation = initialisation or FanIn()
+        self.query = self._map(geometry.heads * geometry.qk_rank)
+        self.key = self._map(geometry.kv_heads * geometry.qk_rank)
+        self.value = self._map(geometry.kv_heads * geometry.v_rank)
+        for name in ("query", "key", "value"):
+            initialisation.fill_input(getattr(self, name), name)
+        initialisation.fill_output(self.output, "output")
+
+    def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Three linear maps, cut into heads."""
+        g = self.geometry
+        return (
+            split_heads(self.query(tokens), g.heads),
+            split_heads(self.key(context), g.kv_heads),
+            split_heads(self.value(context), g.kv_heads),
+        )
+
+    def head_weights(self) -> HeadWeights | None:
+        """The weights, cut into heads."""
+        g = self.geometry
+        return HeadWeights(
+            self.query.weight.unflatten(0, (g.heads, g.qk_rank)),
+            self.key.weight.unflatten(0, (g.kv_heads, g.qk_rank)),
+        )
+
+
+class FullProjection(GroupedProjection):
+    """Every head has queries, keys and values of its own.
+
+    >>> projection = FullProjection(HeadGeometry.free(8, heads=3, rank=5))
+    >>> projection(torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))[0].shape
+    torch.Size([1, 3, 2, 5])
+    """
+
+    def __init__(
+        self,
+        geometry: HeadGeometry,
+        biases: Biases = "none",
+        initialisation: Initialisation | None = None,
+    ) -> None:
+        refuse_shared_heads(geometry, "a full projection")
+        super().__init__(geometry, biases, initialisation)
+
+
+class LatentProjection(Projection):
+    """Keys and values from one compressed vector per token, queries optionally so.
+
+    The rotary part of the key is made straight from the token and shared by all heads. With
+    ``norm="rms"`` the compressed vectors are normalised, as DeepSeek-V2 and V3 do; the biases
+    "qkv" and "all" sit on the maps that read tokens, as theirs do.
+    """
+
+    def __init__(
+        self,
+        geometry: LatentGeometry,
+        biases: Biases = "none",
+        initialisation: Initialisation | None = None,
+        norm: Literal["none", "rms"] = "rms",
+    ) -> None:
+        super().__init__(geometry, biases)
+        self.latent_geometry = geometry
+        queries = geometry.heads * geometry.qk_rank
+        expansion = geometry.heads * (geometry.content_rank + geometry.v_rank)
+        self.key_value_down = self._map(geometry.kv_latent + geometry.rope_rank)
+        self.key_value_norm = _norm(norm, geometry.kv_latent)
+        self.key_value_up = empty_linear(geometry.kv_latent, expansion, biased=False)
+        if geometry.q_latent is None:
+            self.query = self._map(queries)
+        else:
+            self.query_down = self._map(geometry.q_latent)
+            self.query_norm = _norm(norm, geometry.q_latent)
+            self.query = empty_linear(geometry.q_latent, queries, biased=False)
+        self._draw(initialisation or FanIn())
+
+    def _draw(self, initialisation: Initialisation) -> None:
+        for name, child in self.named_children():
+            if name != "output" and isinstance(child, nn.Linear):
+                initialisation.fill_input(child, name)
+        initialisation.fill_output(self.output, "output")
+
+    def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Compress, normalise, expand; the rotary key is shared by all heads."""
+        g = self.latent_geometry
+        latent, rotary = self.key_value_down(context).split([g.kv_latent, g.rope_rank], dim=-1)
+        expanded = self.key_value_up(self.key_value_norm(latent))
+        content, values = split_heads(expanded, g.heads).split([g.content_rank, g.v_rank], dim=-1)
+        shared = rotary.unsqueeze(1).expand(-1, g.heads, -1, -1)
+        keys = torch.cat([content, shared], dim=-1)
+        return split_heads(self._queries(tokens), g.heads), keys, values
+
+    def _queries(self, tokens: Tensor) -> Tensor:
+        if self.latent_geometry.q_latent is None:
+            return self.query(tokens)
+        return self.query(self.query_norm(self.query_down(tokens)))
+
+    def head_weights(self) -> HeadWeights | None:
+        """Products of the compressions and expansions, if no norm stands between them."""
+        if not isinstance(self.key_value_norm, nn.Identity):
+            return None
+        g = self.latent_geometry
+        down, rotary = self.key_value_down.weight.split([g.kv_latent, g.rope_rank])
+        up = self.key_value_up.weight.unflatten(0, (g.heads, -1))[:, : g.content_rank]
+        shared = rotary.expand(g.heads, -1, -1)
+        query = self.query.weight if g.q_latent is None else self._whole_query()
+        return HeadWeights(
+            query.unflatten(0, (g.heads, g.qk_rank)), torch.cat([up @ down, shared], dim=1)
+        )
+
+    def _whole_query(self) -> Tensor:
+        return self.query.weight @ self.query_down.weight
+
+
+class KeyProjection(Projection):
+    """Keys and values per head; the query is the token itself, for a map that reads it whole.
+
+    >>> projection = KeyProjection(HeadGeometry.free(8, heads=3, rank=2))
+    >>> projection(torch.zeros(1, 5, 8), torch.zeros(1, 5, 8))[0].shape
+    torch.Size([1, 1, 5, 8])
+    """
+
+    def __init__(
+        self,
+        geometry: HeadGeometry,
+        biases: Biases = "none",
+        initialisation: Initialisation | None = None,
+    ) -> None:
+        refuse_shared_heads(geometry, "a map that reads the token")
+        super().__init__(geometry, biases)
+        initialisation = initialisation or FanIn()
+        self.key = self._map(geometry.heads * geometry.qk_rank)
+        self.value = self._map(geometry.heads * geometry.v_rank)
+        for name in ("key", "value"):
+            initialisation.fill_input(getattr(self, name), name)
+        initialisation.fill_output(self.output, "output")
+
+    def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The tokens, and the context cut into heads."""
+        heads = self.geometry.heads
+        keys, values = self.key(context), self.value(context)
+        return tokens.unsqueeze(1), split_heads(keys, heads), split_heads(values, heads)
+
+
+def refuse_shared_heads(geometry: HeadGeometry, what: str) -> None:
+    """Refuse a geometry whose key-value heads are fewer than its heads."""
+    if geometry.kv_heads != geometry.heads:
+        raise BadInputError(
+            f"{what} needs keys and values for each of {geometry.heads} heads, "
+            f"got kv_heads={geometry.kv_heads}",
+            hint=f"use gqa (GroupedProjection), or geometry.grouped({geometry.heads})",
+        )
+
+
+def split_heads(flat: Float[Tensor, "b n hr"], heads: int) -> Float[Tensor, "b h n r"]:
+    """Cut the last axis into heads and bring the heads forward; no copy.
+
+    >>> split_heads(torch.zeros(1, 5, 6), heads=2).shape
+    torch.Size([1, 2, 5, 3])
+    """
+    return flat.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def _norm(kind: Literal["none", "rms"], width: int) -> nn.Module:
+    if kind == "none":
+        return nn.Identity()
+    return nn.RMSNorm(width, eps=1e-6)

@@ -1,0 +1,198 @@
+"""How logits become weights and mix values: softmax, hardmax, or any map to the simplex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from headwise.attention.masks import Causal, Everything, Grid, Mask, refuse_masked_rows
+from headwise.attention.rank_one import rank_one_attention
+from headwise.errors import BadInputError
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Queries (b, H, n, r), keys and values (b, H_kv, m, ·), the mask and the temperature."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    mask: Mask
+    temperature: float
+
+    @property
+    def grid(self) -> Grid:
+        """The shape of the attention matrices, (b, H, n, m)."""
+        heads = max(self.queries.shape[1], self.keys.shape[1])
+        shape = (self.keys.shape[0], heads, self.queries.shape[2], self.keys.shape[2])
+        return Grid.whole(torch.Size(shape), self.queries.device)
+
+    def shared(self, tensor: Tensor) -> Tensor:
+        """Keys or values repeated so that every query head has its own."""
+        group = self.queries.shape[1] // self.keys.shape[1]
+        return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
+
+    def logits(self) -> Tensor:
+        """q·k / T, masked, in the dtype of the layer."""
+        scaled = (self.queries @ self.shared(self.keys).mT) / self.temperature
+        if isinstance(self.mask, Everything):
+            return scaled
+        return _with_something_left(self.mask.apply(scaled, self.grid))
+
+    def bias(self) -> Tensor | None:
+        """What the mask adds to the logits, as small as broadcasting lets it be."""
+        if isinstance(self.mask, Everything):
+            return None
+        grid = self.grid
+        zeros = self.queries.new_zeros(grid.shape[-2:])
+        return _with_something_left(self.mask.apply(zeros, grid))
+
+
+class Weighting(nn.Module):
+    """A rule from logits to weights; ``mix`` applies them to the values."""
+
+    def weights(self, heads: Heads) -> Tensor:
+        """The attention matrices (b, H, n, m)."""
+        raise NotImplementedError
+
+    def mix(self, heads: Heads) -> Tensor:
+        """The weighted sums of values (b, H, n, v)."""
+        return self.weights(heads) @ heads.shared(heads.values)
+
+
+class Softmax(Weighting):
+    """Weights exp(logit) / Σ exp(logit); fused kernels, so the matrix is never kept.
+
+    >>> layer_rule = Softmax()
+    >>> isinstance(layer_rule, Weighting)
+    True
+    """
+
+    def weights(self, heads: Heads) -> Tensor:
+        """The softmax of the logits."""
+        return torch.softmax(heads.logits(), dim=-1)
+
+    def mix(self, heads: Heads) -> Tensor:
+        """One call of a fused kernel for all heads."""
+        if _rank_one(heads):
+            return _mix_rank_one(heads)
+        rows, columns = heads.grid.shape[-2:]
+        causal = heads.mask == Causal() and rows == columns
+        return scaled_dot_product_attention(
+            heads.queries,
+            heads.keys,
+            heads.values,
+            attn_mask=None if causal else heads.bias(),
+            is_causal=causal,
+            scale=1 / heads.temperature,
+            enable_gqa=heads.queries.shape[1] != heads.keys.shape[1],
+        )
+
+
+class Hardmax(Weighting):
+    """All weight on the largest logit, the first of equals. It has no gradient by q and k.
+
+    >>> type(Hardmax()).__name__
+    'Hardmax'
+    """
+
+    def weights(self, heads: Heads) -> Tensor:
+        """One where the logit is largest."""
+        self._refuse_training(heads)
+        return _one_hot(heads.logits())
+
+    def mix(self, heads: Heads) -> Tensor:
+        """The value of the largest logit, looked up."""
+        self._refuse_training(heads)
+        chosen = heads.logits().argmax(-1, keepdim=True)
+        values = heads.shared(heads.values)
+        return values.gather(-2, chosen.expand(*chosen.shape[:-1], values.shape[-1]))
+
+    def _refuse_training(self, heads: Heads) -> None:
+        asked = heads.queries.requires_grad or heads.keys.requires_grad
+        if self.training and asked and torch.is_grad_enabled():
+            raise BadInputError(
+                "hardmax gives queries and keys no gradient, so training would leave them as "
+                "they are",
+                hint="use weighting=StraightThroughHardmax(), or call eval() or torch.no_grad()",
+            )
+
+
+class StraightThroughHardmax(Weighting):
+    """Hardmax forward, the gradient of softmax backward.
+
+    >>> type(StraightThroughHardmax()).__name__
+    'StraightThroughHardmax'
+    """
+
+    def weights(self, heads: Heads) -> Tensor:
+        """One-hot rows that carry the gradient of the softmax."""
+        logits = heads.logits()
+        soft = torch.softmax(logits, dim=-1)
+        return _one_hot(logits) + soft - soft.detach()
+
+
+class AnyMap(Weighting):
+    """Weights φ(K_hᵀX, y) by a module: keys (b, H, m, r) and tokens (b, n, d) → (b, H, n, m).
+
+    Rows must be non-negative and sum to one. Masked entries are set to zero and the rest is
+    scaled up.
+    """
+
+    def __init__(self, phi: nn.Module) -> None:
+        super().__init__()
+        self.phi = phi
+
+    def weights(self, heads: Heads) -> Tensor:
+        """What the module says, masked."""
+        found = self.phi(heads.keys, heads.queries.squeeze(1))
+        grid = heads.grid
+        if found.shape != grid.shape:
+            raise BadInputError(
+                f"the map returned weights of shape {tuple(found.shape)}",
+                hint=f"it must return (batch, heads, queries, keys) = {tuple(grid.shape)}",
+            )
+        if isinstance(heads.mask, Everything):
+            return found
+        heads.bias()  # refuses rows that mask everything
+        kept = torch.where(heads.mask.allowed(grid), found, 0.0)
+        return kept / kept.sum(-1, keepdim=True)
+
+    def mix(self, heads: Heads) -> Tensor:
+        """The weighted sums of values; here every head has values of its own."""
+        return self.weights(heads) @ heads.values
+
+
+def _with_something_left(logits: Tensor) -> Tensor:
+    """The logits, if no row is masked throughout.
+
+    A compiled graph cannot raise on values, and waiting for them would break it.
+    """
+    if not torch.compiler.is_compiling():
+        refuse_masked_rows(logits.amax(-1))
+    return logits
+
+
+def _rank_one(heads: Heads) -> bool:
+    """Whether the heads are scalar, many and unmasked: they have a kernel of their own.
+
+    It works on sixteen heads at a time, and off the CPU on one key at a time, so few heads or
+    very many keys are better served by the general kernels.
+    """
+    scalar = heads.queries.shape[-1] == 1 and heads.values.shape[-1] == 1
+    many = heads.queries.shape[1] >= 16 and heads.keys.shape[2] <= 1024
+    return scalar and many and isinstance(heads.mask, Everything)
+
+
+def _mix_rank_one(heads: Heads) -> Tensor:
+    q = heads.queries if heads.temperature == 1 else heads.queries / heads.temperature
+    triple = (q, heads.shared(heads.keys), heads.shared(heads.values))
+    mixed = rank_one_attention(*(t.squeeze(-1).transpose(1, 2) for t in triple))
+    return mixed.transpose(1, 2).unsqueeze(-1)
+
+
+def _one_hot(logits: Tensor) -> Tensor:
+    return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)

@@ -1,0 +1,116 @@
+"""Classifiers of images and of texts on top of an encoder stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from headwise.attention import EVERYTHING, FanIn, Padding
+from headwise.attention.initialisation import empty_linear
+from headwise.errors import BadInputError
+from headwise.models.transformer import EncoderStack
+from headwise.randomness import stream
+from headwise.shapes import Float, Int
+
+
+@dataclass(frozen=True)
+class Images:
+    """Square images cut into square patches.
+
+    >>> Images(size=32, patch=4, channels=3).tokens
+    65
+    """
+
+    size: int
+    patch: int
+    channels: int
+
+    def __post_init__(self) -> None:
+        if self.patch < 1 or self.size % self.patch:
+            fits = [p for p in range(1, self.size + 1) if self.size % p == 0]
+            raise BadInputError(
+                f"patches of {self.patch} do not tile images of {self.size}",
+                hint=f"choose a patch from {', '.join(map(str, fits))}",
+            )
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens an image makes: its patches and one for the class."""
+        return (self.size // self.patch) ** 2 + 1
+
+    @property
+    def patch_width(self) -> int:
+        """How many numbers a patch holds."""
+        return self.channels * self.patch**2
+
+
+class ViTClassifier(nn.Module):
+    """A vision transformer: patches and a class token in, class scores out.
+
+    >>> from headwise.attention import HeadGeometry, LearnedAdditive
+    >>> images = Images(size=8, patch=4, channels=3)
+    >>> position = LearnedAdditive(images.tokens, width=16)
+    >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), position, depth=1, mlp_width=32)
+    >>> ViTClassifier(stack, images, classes=10)(torch.zeros(2, 3, 8, 8)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(self, stack: EncoderStack, images: Images, classes: int, seed: int = 0) -> None:
+        super().__init__()
+        self.images, self.stack = images, stack
+        self.embedding = empty_linear(images.patch_width, stack.token_width, biased=True)
+        self.class_token = nn.Parameter(torch.zeros(stack.token_width))
+        self.readout = empty_linear(stack.geometry.width, classes, biased=True)
+        drawn = FanIn(seed)
+        drawn.fill_input(self.embedding, "embedding")
+        drawn.fill_input(self.readout, "readout")
+
+    def tokens(self, images: Float[Tensor, "b c s t"]) -> Float[Tensor, "b n w"]:
+        """The class token and the embedded patches, row by row."""
+        wanted = (self.images.channels, self.images.size, self.images.size)
+        if images.shape[1:] != wanted:
+            raise BadInputError(
+                f"images of shape {tuple(images.shape[1:])} came, {wanted} are expected",
+                hint="resize them, or make the model for Images of that size",
+            )
+        side = self.images.patch
+        patches = nn.functional.unfold(images, kernel_size=side, stride=side).mT
+        first = self.class_token.expand(len(images), 1, -1)
+        return torch.cat([first, self.embedding(patches)], dim=1)
+
+    def forward(self, images: Float[Tensor, "b c s t"]) -> Float[Tensor, "b k"]:
+        """Class scores from the class token."""
+        return self.readout(self.stack(self.tokens(images))[:, 0])
+
+
+class TextClassifier(nn.Module):
+    """Token numbers and lengths in, class scores from the mean over real tokens out.
+
+    >>> from headwise.attention import HeadGeometry
+    >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=1, mlp_width=32)
+    >>> model = TextClassifier(stack, vocabulary=100, classes=2)
+    >>> model(torch.zeros(3, 7, dtype=torch.int64), torch.tensor([7, 2, 1])).shape
+    torch.Size([3, 2])
+    """
+
+    def __init__(self, stack: EncoderStack, vocabulary: int, classes: int, seed: int = 0) -> None:
+        super().__init__()
+        self.stack = stack
+        drawn = torch.randn(vocabulary, stack.token_width, generator=stream(seed, "embedding"))
+        self.embedding = nn.Embedding.from_pretrained(drawn, freeze=False)
+        self.readout = empty_linear(stack.geometry.width, classes, biased=True)
+        FanIn(seed).fill_input(self.readout, "readout")
+
+    def forward(
+        self, numbers: Int[Tensor, "b n"], lengths: Tensor | None = None
+    ) -> Float[Tensor, "b k"]:
+        """Class scores; without lengths every token is real."""
+        tokens = self.embedding(numbers)
+        if lengths is None:
+            return self.readout(self.stack(tokens, EVERYTHING).mean(1))
+        padding = Padding.of_lengths(lengths, numbers.shape[1])
+        encoded = self.stack(tokens, padding)
+        real = padding.real.unsqueeze(-1)
+        return self.readout((encoded * real).sum(1) / lengths.unsqueeze(-1))

@@ -1,0 +1,45 @@
+"""Three norms a block may use, by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from headwise.errors import BadInputError
+
+NormName = Literal["layer", "rms", "unit"]
+
+
+class UnitNorm(nn.Module):
+    """Each token on the unit sphere, times one learned scalar that begins at 1.
+
+    >>> UnitNorm()(torch.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]], grad_fn=<MulBackward0>)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """x / ‖x‖ times the scalar; zero stays zero."""
+        return self.scale * nn.functional.normalize(tokens, dim=-1)
+
+
+def make_norm(name: NormName, width: int) -> nn.Module:
+    """LayerNorm, RMSNorm or UnitNorm of this width.
+
+    >>> make_norm("rms", 8).weight.shape
+    torch.Size([8])
+    """
+    if name == "layer":
+        return nn.LayerNorm(width)
+    if name == "rms":
+        return nn.RMSNorm(width, eps=1e-6)
+    if name == "unit":
+        return UnitNorm()
+    raise BadInputError(
+        f"there is no norm called {name!r}", hint="choose from 'layer', 'rms', 'unit'"
+    )

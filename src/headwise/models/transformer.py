@@ -1,0 +1,180 @@
+"""An encoder stack: attention and an MLP in turn, each with its norm and a residual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from torch import Tensor, nn
+
+from headwise.attention import (
+    EVERYTHING,
+    Attention,
+    FanIn,
+    HeadGeometry,
+    Initialisation,
+    Mask,
+    NoPosition,
+    PositionRule,
+    fitting,
+)
+from headwise.attention.initialisation import empty_linear
+from headwise.attention.projections import Biases
+from headwise.errors import BadInputError
+from headwise.models.norms import NormName, make_norm
+from headwise.shapes import Float
+
+Placement = Literal["pre", "post"]
+
+
+@dataclass(frozen=True)
+class Style:
+    """What seldom changes from model to model.
+
+    ``attention`` builds a layer from geometry, biases and initialisation; a preset with some of
+    its options filled in by ``functools.partial`` is one.
+
+    >>> Style(placement="post").activation
+    'gelu'
+    """
+
+    placement: Placement = "pre"
+    activation: Literal["gelu", "relu"] = "gelu"
+    biases: Biases = "all"
+    initialisation: Initialisation = field(default_factory=FanIn)
+    attention: Callable[..., Attention] = fitting
+
+    def __post_init__(self) -> None:
+        if self.placement not in ("pre", "post"):
+            raise BadInputError(
+                f"placement={self.placement!r} is not a choice",
+                hint="choose 'pre' (norm before each part) or 'post' (after each sum)",
+            )
+
+
+class Mlp(nn.Module):
+    """Linear, activation, linear."""
+
+    def __init__(self, width: int, hidden: int, style: Style) -> None:
+        super().__init__()
+        biased = style.biases == "all"
+        self.expand = empty_linear(width, hidden, biased)
+        self.activation = nn.GELU() if style.activation == "gelu" else nn.ReLU()
+        self.contract = empty_linear(hidden, width, biased)
+        style.initialisation.fill_input(self.expand, "expand")
+        style.initialisation.fill_output(self.contract, "contract")
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Token by token."""
+        return self.contract(self.activation(self.expand(tokens)))
+
+
+class Block(nn.Module):
+    """Attention, then the MLP; norms before each ("pre") or after each sum ("post")."""
+
+    def __init__(self, attention: Attention, mlp: Mlp, norm: NormName, style: Style) -> None:
+        super().__init__()
+        width = attention.geometry.width
+        self.attention, self.mlp = attention, mlp
+        self.attention_norm, self.mlp_norm = make_norm(norm, width), make_norm(norm, width)
+        self.placement = style.placement
+
+    def forward(self, tokens: Tensor, mask: Mask | Tensor = EVERYTHING) -> Tensor:
+        """One block."""
+        if self.placement == "pre":
+            tokens = tokens + self.attention(self.attention_norm(tokens), mask=mask)
+            return tokens + self.mlp(self.mlp_norm(tokens))
+        tokens = self.attention_norm(tokens + self.attention(tokens, mask=mask))
+        return self.mlp_norm(tokens + self.mlp(tokens))
+
+
+class EncoderStack(nn.Module):
+    """``depth`` blocks; tokens get their positions first and a last norm if norms come before.
+
+    >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=2, mlp_width=32)
+    >>> stack(torch.zeros(1, 5, 16)).shape
+    torch.Size([1, 5, 16])
+    """
+
+    def __init__(
+        self,
+        geometry: HeadGeometry,
+        position: PositionRule | None = None,
+        *,
+        depth: int,
+        mlp_width: int,
+        norm: NormName = "layer",
+        style: Style | None = None,
+    ) -> None:
+        super().__init__()
+        _refuse_below_one(depth=depth, mlp_width=mlp_width)
+        style = style or Style()
+        self.geometry, self.position = geometry, position or NoPosition()
+        self.blocks = nn.ModuleList(
+            _block(geometry, self.position, mlp_width, norm, _styled(style, layer))
+            for layer in range(depth)
+        )
+        pre = style.placement == "pre"
+        self.last_norm = make_norm(norm, geometry.width) if pre else nn.Identity()
+
+    @property
+    def token_width(self) -> int:
+        """How wide tokens must come in: the width less what positions add."""
+        return self.geometry.width - self.position.added_width
+
+    def forward(
+        self, tokens: Float[Tensor, "b n w"], mask: Mask | Tensor = EVERYTHING
+    ) -> Float[Tensor, "b n d"]:
+        """All blocks in turn."""
+        tokens = self.position.embed(tokens)
+        for block in self.blocks:
+            tokens = block(tokens, mask)
+        return self.last_norm(tokens)
+
+
+def parameter_counts(model: nn.Module) -> dict[str, int]:
+    """How many parameters serve what; they sum to all there are.
+
+    "attention" is the weights of the attention layers, as ``HeadGeometry.parameters`` counts.
+
+    >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=2, mlp_width=32)
+    >>> parameter_counts(stack)["attention"] == 2 * stack.geometry.parameters
+    True
+    """
+    counts: dict[str, int] = {}
+    for name, parameter in model.named_parameters():
+        part = _part(name)
+        counts[part] = counts.get(part, 0) + parameter.numel()
+    return counts
+
+
+def _part(name: str) -> str:
+    steps = name.split(".")
+    if "projection" in steps:
+        if steps[-2].endswith("norm"):
+            return "attention norms"
+        return "attention" if steps[-1] == "weight" else "attention biases"
+    for part in ("mlp", "position", "phi"):
+        if part in steps:
+            return part
+    return "norm" if any("norm" in step for step in steps) else steps[0]
+
+
+def _styled(style: Style, layer: int) -> Style:
+    return replace(style, initialisation=style.initialisation.child("layer", layer))
+
+
+def _block(
+    geometry: HeadGeometry, position: PositionRule, mlp_width: int, norm: NormName, style: Style
+) -> Block:
+    rule = position.within_layers()
+    given = {} if isinstance(rule, NoPosition) else {"position": rule}
+    attention = style.attention(geometry, style.biases, style.initialisation, **given)
+    return Block(attention, Mlp(geometry.width, mlp_width, style), norm, style)
+
+
+def _refuse_below_one(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise BadInputError(f"{name} must be at least 1, got {size}", hint=f"pass {name}=1")
