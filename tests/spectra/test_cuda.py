@@ -1,0 +1,64 @@
+"""The same answers on a GPU; these run where there is one."""
+
+import pytest
+import torch
+
+from headwise.spectra import LogWeights, count, measure
+from headwise.spectra.deflation import count_by_deflation
+from headwise.spectra.hardmax import hardmax_rank
+from headwise.spectra.inertia import positive_eigenvalues
+from oracles import causal, normal, planted, random_head_logits, svd_rank
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+@pytest.mark.parametrize("mask", [lambda x: x, causal])
+@pytest.mark.parametrize("scale", [1.0, 0.4, 0.1, 0.03])
+@pytest.mark.parametrize("n", [40, 150, 500])
+def test_counts_agree_with_the_cpu(n, scale, mask):
+    for head_dim in (3, 8, 64):
+        logits = mask(random_head_logits(n, head_dim, 3, seed=n, scale=scale))
+        found = count(LogWeights(logits.cuda()))
+        assert found.values.tolist() == svd_rank(torch.softmax(logits, -1)).tolist()
+
+
+def test_matrices_and_reports():
+    matrix = normal(2, 60, 40, seed=0)
+    assert count(matrix.cuda()).values.tolist() == [40, 40]
+    report = measure(LogWeights(random_head_logits(80, 8, 2, seed=1).cuda()))
+    assert (
+        report.rank.values.tolist()
+        == count(LogWeights(random_head_logits(80, 8, 2, seed=1))).values.tolist()
+    )  # noqa: E501
+    assert report.stable_rank.shape == torch.Size([2])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rounded_matrices(dtype):
+    logits = random_head_logits(100, 16, 4, seed=2)
+    found = count(torch.softmax(logits, -1).to(dtype).cuda())
+    truth = svd_rank(torch.softmax(logits, -1))
+    assert bool(((found.low <= truth) & (truth <= found.high)).all())
+
+
+def test_large_dense_matrices_are_deflated():
+    values = 10 ** torch.linspace(0, -12, 700, dtype=torch.float64)[None]
+    matrix = planted(values, 700, 700, seed=0).cuda()
+    found = count_by_deflation(matrix, 3e-8)
+    assert found is not None
+    assert found.low == found.high == int((values >= 3e-8).sum())
+
+
+def test_inertia_and_hardmax():
+    half = normal(50, 50, seed=3)
+    symmetric = (half + half.T).cuda()
+    truth = int((torch.linalg.eigvalsh(symmetric) > 0).sum())
+    assert positive_eigenvalues(symmetric)[0] == truth
+    logits = normal(3, 50, 50, seed=4)
+    assert (
+        hardmax_rank(LogWeights(logits.cuda())).tolist()
+        == hardmax_rank(LogWeights(logits)).tolist()
+    )  # noqa: E501
