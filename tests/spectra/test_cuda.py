@@ -32,7 +32,7 @@ def test_matrices_and_reports():
     assert (
         report.rank.values.tolist()
         == count(LogWeights(random_head_logits(80, 8, 2, seed=1))).values.tolist()
-    )  # noqa: E501
+    )
     assert report.stable_rank.shape == torch.Size([2])
 
 
@@ -61,4 +61,4 @@ def test_inertia_and_hardmax():
     assert (
         hardmax_rank(LogWeights(logits.cuda())).tolist()
         == hardmax_rank(LogWeights(logits)).tolist()
-    )  # noqa: E501
+    )

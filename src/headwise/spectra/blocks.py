@@ -14,7 +14,6 @@ from scipy.sparse.csgraph import connected_components
 
 #: Blocks are solved together up to these sizes, and one by one beyond the last.
 SIZE_CLASSES = np.array([2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
-LARGEST_CLASS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +33,14 @@ class Blocks:
 
     def __len__(self) -> int:
         return len(self.height)
+
+    def by_size(self, wanted: np.ndarray) -> Iterator[np.ndarray]:
+        """The wanted blocks in groups of about one size; a large one is a group of its own."""
+        side = np.maximum(self.height, self.width)[wanted]
+        group = np.searchsorted(SIZE_CLASSES, side)
+        for number in np.unique(group):
+            members = wanted[group == number]
+            yield from members[:, None] if number == len(SIZE_CLASSES) else (members,)
 
     @property
     def work(self) -> np.ndarray:
@@ -83,29 +90,24 @@ def singular_values(
     if thin.any():
         energy = np.bincount(blocks.of_entry, blocks.values**2, minlength=len(blocks))
         yield np.flatnonzero(thin), np.sqrt(energy[thin])[:, None]
-    thick = ~thin & wanted
-    size = np.where(thick, _size_class(np.maximum(blocks.height, blocks.width)), 0)
-    for side in np.unique(size[thick]):
-        chosen = np.flatnonzero(size == side)
-        if side <= LARGEST_CLASS:
-            yield chosen, np.linalg.svd(stacked(blocks, chosen), compute_uv=False)
-        else:
-            for block in chosen[:, None]:
-                yield block, np.linalg.svd(stacked(blocks, block), compute_uv=False)
+    for chosen in blocks.by_size(np.flatnonzero(~thin & wanted)):
+        yield chosen, np.linalg.svd(stacked(blocks, chosen), compute_uv=False)
 
 
-def _size_class(side: np.ndarray) -> np.ndarray:
-    """Round sizes up so that few classes remain; large blocks are a class for themselves."""
-    at = np.searchsorted(SIZE_CLASSES, side)
-    return np.append(SIZE_CLASSES, LARGEST_CLASS + 1)[at]
+def stacked(blocks: Blocks, chosen: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+    """The chosen blocks as one array of matrices, the smaller ones filled up with zeros.
 
+    ``values``, one per entry, may stand in for those of the blocks.
 
-def stacked(blocks: Blocks, chosen: np.ndarray) -> np.ndarray:
-    """The chosen blocks as one array of matrices, the smaller ones filled up with zeros."""
+    >>> blocks = find_blocks(np.array([0, 1]), np.array([0, 1]), np.array([3.0, 4.0]))
+    >>> stacked(blocks, np.array([1])).tolist()
+    [[[4.0]]]
+    """
     slot = np.full(len(blocks), -1)
     slot[chosen] = np.arange(len(chosen))
     at = slot[blocks.of_entry]
-    mine = at >= 0
+    mine = np.flatnonzero(at >= 0)
     dense = np.zeros((len(chosen), blocks.height[chosen].max(), blocks.width[chosen].max()))
-    dense[at[mine], blocks.row[mine], blocks.column[mine]] = blocks.values[mine]
+    filling = blocks.values if values is None else values
+    dense[at[mine], blocks.row[mine], blocks.column[mine]] = filling[mine]
     return dense

@@ -17,6 +17,7 @@ sums are at most g', leave a window of [ε√(1−g'), ε√(1+g')]; and last wi
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -145,7 +146,8 @@ def _remainder(entries: DominantEntries, epsilon: np.ndarray) -> _Remainder:
     single = np.bincount(entries.rows, minlength=entries.batch * n)[entries.rows] == 1
     columns, values = entries.columns, entries.values
     energy = np.bincount(columns[single], values[single] ** 2, minlength=entries.batch * m)
-    energy[energy < np.repeat((ANCHOR_STRENGTH * epsilon) ** 2, m)] = 0
+    strong = energy.reshape(-1, m) >= ((ANCHOR_STRENGTH * epsilon) ** 2)[:, None]
+    energy *= strong.reshape(-1)
     rest = ~(single & (energy[columns] > 0))
     return _Remainder(
         entries.batch, entries.shape, energy, entries.rows[rest], columns[rest], values[rest]
@@ -166,6 +168,17 @@ class _Tally:
     def open(self) -> np.ndarray:
         """The blocks whose count is not settled."""
         return (self.low != self.high) & ~self.heavy[self.owner]
+
+    def replace(
+        self, component_of_block: np.ndarray, chosen: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> None:
+        """Let the counts of the chosen components stand for those of all their blocks."""
+        members = np.flatnonzero(np.isin(component_of_block, chosen))
+        self.low[members], self.high[members] = 0, 0
+        # Any block of a component can carry its count: the last one written does.
+        bearer = np.empty(component_of_block.max() + 1, dtype=np.int64)
+        bearer[component_of_block[members]] = members
+        self.low[bearer[chosen]], self.high[bearer[chosen]] = low, high
 
     def per_matrix(self, count: np.ndarray) -> np.ndarray:
         """The counts of the blocks summed over each matrix."""
@@ -230,35 +243,35 @@ def _settle(
     # Loose entries stand in the same order in ``rest`` and in the blocks.
     loose = tally.blocks.of_entry[doubtful[~rest.tied]]
     component_of_block[loose] = components.of_entry[~part.tied]
-    for component in np.unique(component_of_block[tally.open]).tolist():
-        members = np.flatnonzero(component_of_block == component)
-        matrix = tally.owner[members[0]]
-        if components.work[component] > _most_work(rest):
-            tally.heavy[matrix] = True
-            continue
-        given = (float(epsilon[matrix]), slack)
-        values, window = _component(part, components, component, given)
-        sure = (epsilon + delta)[matrix] * math.sqrt(1 + window)
-        possible = (epsilon - delta)[matrix] * math.sqrt(max(0, 1 - window))
-        tally.low[members], tally.high[members] = 0, 0
-        tally.low[members[0]] = (values >= sure).sum()
-        tally.high[members[0]] = (values >= possible).sum()
+    owner = _owner(components, part.rows // rest.shape[0])
+    open_ = np.unique(component_of_block[tally.open])
+    heavy = components.work[open_] > _most_work(rest)
+    tally.heavy[owner[open_[heavy]]] = True
+    window = np.zeros(len(components))
+    np.maximum.at(window, components.of_entry, slack[part.rows])
+    sure = np.sqrt(1 + window) * (epsilon + delta)[owner]
+    possible = np.sqrt(np.maximum(1 - window, 0)) * (epsilon - delta)[owner]
+    for chosen, values in _whitened_values(part, components, open_[~heavy], epsilon[owner]):
+        low = (values >= sure[chosen, None]).sum(-1)
+        high = (values >= possible[chosen, None]).sum(-1)
+        tally.replace(component_of_block, chosen, low, high)
 
 
-def _component(
-    rest: _Remainder, components: Blocks, component: int, given: tuple[float, np.ndarray]
-) -> tuple[np.ndarray, float]:
-    """The singular values of M^{-1/2} B_U for one component, and what its M leaves out."""
-    epsilon, slack = given
-    mine = components.of_entry == component
-    dense = stacked(components, np.array([component]))[0]
-    energy = np.zeros(dense.shape[1])
-    energy[components.column[mine]] = rest.energy[rest.columns[mine]]
-    anchored = energy > 0
-    ties = dense[:, anchored] / np.sqrt(energy[anchored] - epsilon**2)
-    root = np.linalg.cholesky(np.eye(len(dense)) + ties @ ties.T)
-    whitened = np.linalg.solve(root, dense[:, ~anchored])
-    return np.linalg.svd(whitened, compute_uv=False), slack[rest.rows[mine]].max()
+def _whitened_values(
+    rest: _Remainder, components: Blocks, wanted: np.ndarray, epsilon: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (components, the singular values of their M^{-1/2} B_U), by size class."""
+    for chosen in components.by_size(wanted):
+        dense = stacked(components, chosen)
+        strength = stacked(components, chosen, rest.energy[rest.columns]).max(1)
+        anchored = strength > 0
+        scale = np.sqrt(np.where(anchored, strength - epsilon[chosen, None] ** 2, 1.0))
+        ties = np.where(anchored, 1 / scale, 0.0)[:, None] * dense
+        metric = ties @ ties.transpose(0, 2, 1)
+        metric[:, range(dense.shape[1]), range(dense.shape[1])] += 1
+        loose = np.where(anchored[:, None], 0.0, dense)
+        whitened = np.linalg.solve(np.linalg.cholesky(metric), loose)
+        yield chosen, np.linalg.svd(whitened, compute_uv=False)
 
 
 def _owner(blocks: Blocks, matrix_of_entry: np.ndarray) -> np.ndarray:
