@@ -177,10 +177,14 @@ def _gather(
     row = where // width
     row, group, sparse = _worthwhile(row, where - row * width, (batch, len(flat) // batch, width))
     row, members = row[:, None], group[:, None] + _steps(group, m, width)
-    found = _pick(flat, (row * m + members).clip(max=flat.numel() - 1))
-    kept = keep(found, row)
-    if m % width:
-        kept &= members < m
+    place = row * m + members
+    if m % width == 0:
+        found = _pick(flat, place)
+        kept = keep(found, row)
+    else:
+        # The last group may reach beyond the row: read there, harmlessly, and forget.
+        found = _pick(flat, place.clip(max=flat.numel() - 1))
+        kept = keep(found, row) & (members < m)
     at = _true_positions(kept)
     return row[at // members.shape[1], 0], members.reshape(-1)[at], found.reshape(-1)[at], sparse
 

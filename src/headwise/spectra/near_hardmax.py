@@ -48,11 +48,7 @@ class _Remainder:
     rows: np.ndarray  # entries of the rows that anchor nothing
     columns: np.ndarray
     values: np.ndarray
-
-    @property
-    def tied(self) -> np.ndarray:
-        """Which of the entries lie in anchored columns."""
-        return self.energy[self.columns] > 0
+    tied: np.ndarray  # which of the entries lie in anchored columns
 
     def only(self, chosen: np.ndarray) -> _Remainder:
         """The same with the chosen entries alone."""
@@ -61,6 +57,7 @@ class _Remainder:
             rows=self.rows[chosen],
             columns=self.columns[chosen],
             values=self.values[chosen],
+            tied=self.tied[chosen],
         )
 
     def blocks(self) -> Blocks:
@@ -148,10 +145,10 @@ def _remainder(entries: DominantEntries, epsilon: np.ndarray) -> _Remainder:
     energy = np.bincount(columns[single], values[single] ** 2, minlength=entries.batch * m)
     strong = energy.reshape(-1, m) >= ((ANCHOR_STRENGTH * epsilon) ** 2)[:, None]
     energy *= strong.reshape(-1)
-    rest = ~(single & (energy[columns] > 0))
-    return _Remainder(
-        entries.batch, entries.shape, energy, entries.rows[rest], columns[rest], values[rest]
-    )
+    tied = energy[columns] > 0
+    rest = np.flatnonzero(~(single & tied))
+    parts = (part[rest] for part in (entries.rows, columns, values, tied))
+    return _Remainder(entries.batch, entries.shape, energy, *parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +170,13 @@ class _Tally:
         self, component_of_block: np.ndarray, chosen: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> None:
         """Let the counts of the chosen components stand for those of all their blocks."""
-        members = np.flatnonzero(np.isin(component_of_block, chosen))
+        # Blocks of no component are numbered −1, which finds the spare place at the end.
+        taken = np.zeros(component_of_block.max() + 2, dtype=bool)
+        taken[chosen] = True
+        members = np.flatnonzero(taken[component_of_block])
         self.low[members], self.high[members] = 0, 0
         # Any block of a component can carry its count: the last one written does.
-        bearer = np.empty(component_of_block.max() + 1, dtype=np.int64)
+        bearer = np.empty(len(taken), dtype=np.int64)
         bearer[component_of_block[members]] = members
         self.low[bearer[chosen]], self.high[bearer[chosen]] = low, high
 
@@ -233,7 +233,9 @@ def _settle(
     The count of a component replaces, in the tally, those of its blocks.
     """
     epsilon, delta = thresholds
-    doubtful = np.isin(rest.columns // rest.shape[1], tally.owner[tally.open])
+    open_matrix = np.zeros(rest.batch, dtype=bool)
+    open_matrix[tally.owner[tally.open]] = True
+    doubtful = open_matrix[rest.rows // rest.shape[0]]
     part = rest.only(doubtful)
     held = ~part.tied | (np.abs(part.values) >= strong * np.sqrt(part.energy[part.columns]))
     slack = _slack(part, epsilon, strong)
