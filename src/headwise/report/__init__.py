@@ -1,0 +1,1 @@
+"""Rows in, document out: figures, tables and pages."""
