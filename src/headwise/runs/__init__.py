@@ -7,7 +7,9 @@ from headwise.runs.plan import Plan
 from headwise.runs.progress import Silent, Watcher
 from headwise.runs.provenance import Provenance, command_line, device
 from headwise.runs.record import Record, Records
+from headwise.runs.record_files import read_records, write_records
 from headwise.runs.spec import Row, Spec, parsed_spec
+from headwise.runs.spec_files import read_specs
 from headwise.runs.store import Store
 
 __all__ = [
@@ -30,5 +32,8 @@ __all__ = [
     "command_line",
     "device",
     "parsed_spec",
+    "read_records",
+    "read_specs",
     "run",
+    "write_records",
 ]

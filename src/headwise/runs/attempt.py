@@ -69,6 +69,8 @@ def checked_rows(answer: Row | list[Row]) -> tuple[Row, ...]:
         raise BadInputError(
             f"ask() gave {type(answer).__name__}", hint="return a dict, or a list of them"
         )
+    if not rows:
+        raise BadInputError("ask() gave no row", hint="return at least one")
     return tuple({name: _plain(name, value) for name, value in row.items()} for row in rows)
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from headwise.runs.spec import Row, Spec
 
 
-class Square(Spec):
+class Square(Spec, frozen=True):
     """What is the square of a number?
 
     >>> Square(number=3).ask()

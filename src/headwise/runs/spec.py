@@ -25,7 +25,7 @@ class Spec(BaseModel, frozen=True):
     count.
 
     >>> from typing import Literal
-    >>> class Square(Spec):
+    >>> class Square(Spec, frozen=True):
     ...     kind: Literal["square"] = "square"
     ...     revision: Literal[1] = 1
     ...     number: float

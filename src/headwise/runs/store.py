@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, select
+from sqlalchemy import Connection, Engine, Executable, Select, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -49,6 +49,7 @@ class Store:
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
+        self._replacing = _replacing_failures(engine.dialect.name)
         self.place = place
 
     @classmethod
@@ -68,24 +69,17 @@ class Store:
 
     def put(self, spec: Spec, outcome: Outcome) -> None:
         """Store an outcome at once; an answer replaces a failure, never the other way."""
-        content = spec.content
         row = {
             "key": outcome.key,
             "kind": spec.kind,
             "revision": spec.revision,
-            "spec": _text(content),
+            "spec": _text(spec.content),
             "rows": _text(outcome.rows) if isinstance(outcome, Answer) else None,
             "failure": outcome.traceback if isinstance(outcome, Failure) else None,
-            **asdict(outcome.provenance),
+            **vars(outcome.provenance),
         }
         with self._transaction() as connection:
-            insert = _INSERT[connection.dialect.name](results)
-            replacement = insert.on_conflict_do_update(
-                index_elements=[results.c.key],
-                set_={name: insert.excluded[name] for name in row},
-                where=~_ANSWERED,
-            )
-            connection.execute(replacement, row)
+            connection.execute(self._replacing, row)
 
     def answered(self) -> frozenset[str]:
         """The keys that have an answer."""
@@ -131,7 +125,7 @@ class Store:
             with connection.begin():
                 yield connection
 
-    def _read(self, query: Select[Any]) -> Sequence[_Columns]:
+    def _read(self, query: Select[Any]) -> Sequence[Any]:
         with self._transaction() as connection:
             return connection.execute(query).mappings().all()
 
@@ -142,6 +136,16 @@ class Store:
         for start in range(0, len(keys), KEYS_AT_A_TIME):
             some = results.c.key.in_(keys[start : start + KEYS_AT_A_TIME])
             yield from self._read(select(results).where(some, state))
+
+
+def _replacing_failures(database: str) -> Executable:
+    """An insert that takes the place of a failure, and gives way to an answer."""
+    insert = _INSERT[database](results)
+    return insert.on_conflict_do_update(
+        index_elements=[results.c.key],
+        set_={column.name: insert.excluded[column.name] for column in results.c},
+        where=~_ANSWERED,
+    )
 
 
 def _text(value: Any) -> str:

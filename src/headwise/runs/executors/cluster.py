@@ -197,6 +197,9 @@ def _local_cluster(address: str, host: str, dashboard: str | None) -> LocalClust
     from dask import config
     from distributed import LocalCluster
 
+    # Dead workers are our business, and reported by us; Dask would print each one's end.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
     if dashboard and find_spec("bokeh") is None:
         raise MissingExtraError(
             "the dashboard needs the package bokeh", hint="install it with: pip install bokeh"

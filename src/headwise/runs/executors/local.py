@@ -15,8 +15,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import BaseContext
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -151,7 +151,7 @@ class LocalExecutor:
         )
 
 
-def _context(modules: set[str]) -> BaseContext:
+def _context(modules: set[str]) -> ForkServerContext | SpawnContext:
     """Workers are forked from a clean process that has loaded what the specs need, once.
 
     Forking the driver itself would copy its threads' locks, and starting each worker afresh
@@ -165,8 +165,9 @@ def _context(modules: set[str]) -> BaseContext:
     return context
 
 
-def _started(context: BaseContext, device: str) -> _Worker:
-    ours, theirs = context.Pipe()
+def _started(context: ForkServerContext | SpawnContext, device: str) -> _Worker:
+    ours: Any
+    ours, theirs = Pipe()
     process = context.Process(target=serve, args=(theirs, device), daemon=True)
     # The path too: the process that workers come from must find the driver's own modules.
     with _environment({**ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)}):
