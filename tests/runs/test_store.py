@@ -1,6 +1,6 @@
 """The store, on SQLite and on PostgreSQL: what goes in comes out, and bad places are named."""
 
-import os
+import json
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +15,7 @@ from headwise.runs import Answer, Failure, LocalExecutor, Provenance, Store, run
 from headwise.runs import locations as locations_module
 from headwise.runs.migrations import STEPS
 from headwise.runs.schema import VERSION, metadata, results
+from headwise.runs.spec import content_key
 from headwise.runs.store import Store as StoreClass
 from runs.questions import Cube, Poison
 
@@ -184,9 +185,13 @@ def test_a_store_below_a_file(tmp_path):
 
 
 READ_ONLY = """
-import sys
-from headwise.runs import Store
+import os, sys, tempfile
 from headwise.errors import StoreError
+from headwise.runs import Store
+# Everything is loaded before the account changes: that one may not read Python's own files.
+Store.open(os.path.join(tempfile.mkdtemp(), "results.db")).close()
+if os.geteuid() == 0:
+    os.setuid(65534)
 try:
     Store.open(sys.argv[1])
 except StoreError as error:
@@ -194,18 +199,12 @@ except StoreError as error:
 """
 
 
-def as_nobody(*arguments):
-    """Run as an account that file permissions bind, even where the tests run as root."""
-    account = 65534 if os.geteuid() == 0 else None
-    return subprocess.run(
-        [sys.executable, "-c", READ_ONLY, *map(str, arguments)],
-        env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": os.environ["PATH"]},
-        user=account,
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+def said_to_nobody(path):
+    """What an account that file permissions bind is told, even where the tests run as root."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ONLY, str(path)], capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 @pytest.fixture
@@ -223,9 +222,9 @@ def open_folder():
 
 def test_a_folder_that_cannot_be_written(open_folder):
     open_folder.chmod(0o555)
-    said = as_nobody(open_folder / "results.db")
+    said = said_to_nobody(open_folder / "results.db")
     assert "results.db cannot be opened; pass the path of a file in a folder you may" in said
-    said = as_nobody(open_folder / "below" / "results.db")
+    said = said_to_nobody(open_folder / "below" / "results.db")
     assert "cannot be made (Permission denied); pass a --store in a folder" in said
     assert said.count("\n") == 1
 
@@ -237,7 +236,7 @@ def test_a_store_that_cannot_be_written(open_folder):
         store.put(spec, answer(spec))
     path.chmod(0o444)
     open_folder.chmod(0o555)
-    said = as_nobody(path)
+    said = said_to_nobody(path)
     assert f"the store {path} cannot be " in said
     assert said.count("\n") == 1
 
@@ -306,17 +305,15 @@ def test_two_drivers_may_open_a_new_store_at_once(location):
 
 
 def test_ten_thousand_rows_load_in_less_than_two_seconds(store):
-    specs = [Cube(number=number) for number in range(10_000)]
+    row = vars(FOUND) | {"kind": "cube", "revision": 2, "rows": '[{"cube": 0.5, "mean": 1}]'}
+    contents = [{"kind": "cube", "revision": 2, "number": float(n)} for n in range(10_000)]
     with store._transaction() as connection:
-        row = vars(FOUND) | {"kind": "cube", "revision": 2, "rows": '[{"cube": 0.5, "mean": 1}]'}
-        rows = [row | {"key": spec.key, "spec": spec.model_dump_json()} for spec in specs]
-        connection.execute(results.insert(), rows)
-    for load in (store.records, lambda: store.records_of(specs)):
-        start = time.process_time()
-        records = load()
-        assert time.process_time() - start < 2
-        assert len(records) == 10_000
-    assert len(records.rows()) == 10_000
+        columns = [{"key": content_key(it), "spec": json.dumps(it)} for it in contents]
+        connection.execute(results.insert(), [row | column for column in columns])
+    start = time.process_time()
+    rows = store.records().rows()
+    assert time.process_time() - start < 2
+    assert len(rows) == 10_000
 
 
 def test_the_default_place_is_out_of_the_way(tmp_path, monkeypatch):

@@ -43,7 +43,7 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command: exit 0 when well, 1 for a domain error, 2 for wrong usage, 130 if stopped."""
+    """Run the command: exit 0 when well, 1 domain error, 2 wrong usage, 130 when stopped."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
         # Without its standalone mode typer leaves the errors to us: each becomes one line.

@@ -11,9 +11,13 @@ from headwise.errors import StoreError
 from headwise.runs.provenance import seed_of
 from headwise.runs.schema import VERSION, metadata, schema
 
+#: The number of our lock among those of a shared PostgreSQL server.
+_LOCK = 0x68656164
+
 
 def migrate(connection: Connection, place: str) -> None:
     """Create the tables of an empty store, or bring an older one up to date."""
+    _wait_for_others(connection)
     tables = set(inspect(connection).get_table_names())
     if schema.name not in tables:
         _refuse_foreign(connection, tables, place)
@@ -30,6 +34,16 @@ def migrate(connection: Connection, place: str) -> None:
         STEPS[step](connection)
     if found < VERSION:
         connection.execute(schema.update().values(version=VERSION))
+
+
+def _wait_for_others(connection: Connection) -> None:
+    """Two drivers that start together must not both migrate.
+
+    SQLite was asked for its one write lock when the transaction began; PostgreSQL has locks
+    that mean what programs agree they mean, and this one ends with the transaction.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK})
 
 
 def _refuse_foreign(connection: Connection, tables: set[str], place: str) -> None:

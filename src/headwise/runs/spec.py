@@ -7,6 +7,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -114,9 +115,14 @@ def parsed_spec(kinds: Any, content: Any) -> Spec:
     headwise.errors.BadInputError: 'nubmer' is no field of square; did you mean 'number'?
     """
     try:
-        return TypeAdapter(kinds).validate_python(content)
+        return _adapter(kinds).validate_python(content)
     except ValidationError as error:
         raise _in_one_line(error, _classes(kinds), content) from None
+
+
+@cache
+def _adapter(kinds: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kinds)
 
 
 def _in_one_line(error: ValidationError, classes: list[type[Spec]], content: Any) -> BadInputError:

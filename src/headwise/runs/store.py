@@ -59,7 +59,6 @@ class Store:
         place = described(url)
         store = cls(engine_of(url), place)
         try:
-            # Immediate: two drivers that start together must not both migrate.
             with store._transaction("BEGIN IMMEDIATE") as connection:
                 migrate(connection, place)
         except BaseException:
