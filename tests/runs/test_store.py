@@ -298,8 +298,8 @@ def test_sqlite_writes_ahead_so_that_others_can_read(store, tmp_path):
 
 def test_two_drivers_may_open_a_new_store_at_once(location):
     code = f"from headwise.runs import Store; Store.open({location!r}).close()"
-    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
-    assert [process.wait(timeout=60) for process in started] == [0, 0, 0]
+    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in started] == [0, 0]
     with Store.open(location) as store:
         assert len(store.records()) == 0
 

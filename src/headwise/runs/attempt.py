@@ -54,7 +54,7 @@ def unasked(spec: Spec, on: str, why: str) -> Failure:
     return Failure(spec.key, why, _stamp(spec, on, 0.0))
 
 
-def checked_rows(answer: Row | list[Row]) -> tuple[Row, ...]:
+def checked_rows(answer: Any) -> tuple[Row, ...]:
     """An answer as rows that JSON gives back unchanged, or a refusal.
 
     >>> checked_rows({"mean": 0.5})

@@ -11,6 +11,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,7 +53,8 @@ def write_records(records: Iterable[Record], path: str | os.PathLike[str]) -> Pa
         beside.write_bytes(content)
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         raise StoreError(
             f"{path} cannot be written ({error.strerror})", hint="choose another place for it"
         ) from None

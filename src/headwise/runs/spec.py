@@ -121,7 +121,7 @@ def parsed_spec(kinds: Any, content: Any) -> Spec:
 
 
 @cache
-def _adapter(kinds: Any) -> TypeAdapter[Any]:
+def _adapter(kinds: Any) -> Any:
     return TypeAdapter(kinds)
 
 
