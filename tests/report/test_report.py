@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_curves_differ_without_colour():
     assert len(set(MARKERS)) == len(COLOURS)
     greys = [darkness(colour) for colour in COLOURS]
     assert greys == sorted(greys)
-    assert min(b - a for a, b in zip(greys, greys[1:], strict=False)) > 5
+    assert min(b - a for a, b in pairwise(greys)) > 5
 
 
 def test_the_same_data_give_the_same_files(tmp_path):
@@ -135,7 +136,7 @@ def test_a_page_is_whole_and_needs_no_other_file(tmp_path):
 
 def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match="cannot be written .*; choose another --out"):
+    with pytest.raises(BadInputError, match=r"cannot be written .*; choose another --out"):
         write_page("x", tmp_path / "file" / "r.html")
-    with pytest.raises(BadInputError, match="cannot be written .*; choose another --out"):
+    with pytest.raises(BadInputError, match=r"cannot be written .*; choose another --out"):
         save_figure(draw([PANEL]), tmp_path / "file" / "r")

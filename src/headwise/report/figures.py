@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: From dark to light, so that the order survives a grey printer; markers tell them apart.
-COLOURS = ("#1d3557", "#a4243b", "#3f7d20", "#7b5ea7", "#d98324", "#5aa9c9", "#8d99a6")
+COLOURS = ("#1d3557", "#a4243b", "#3f7d20", "#7b5ea7", "#d98324", "#62b6d9", "#b8c0c8")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: What files are written of each figure.
 FORMATS = (".png", ".svg", ".pdf")
 
-_STYLE = {
+Number = float | int
+
+_STYLE: dict[Any, Any] = {
     "figure.dpi": 160,
     "savefig.bbox": "tight",
     "font.size": 10,
@@ -50,8 +52,8 @@ class Line:
     3
     """
 
-    x: tuple[float, ...] = ()
-    y: tuple[float, ...] = ()
+    x: tuple[Number, ...] = ()
+    y: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
@@ -73,7 +75,7 @@ class Curve:
 
     label: str
     mean: Line
-    spread: tuple[float, ...] = ()
+    spread: tuple[Number, ...] = ()
     printed: Line = Line()
     law: Line = Line()
 
@@ -164,7 +166,8 @@ def _bytes(figure: Any, kind: str) -> bytes:
 def _style() -> Iterator[None]:
     import matplotlib
 
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}):
+    defaults: dict[Any, Any] = dict(matplotlib.rcParamsDefault)
+    with matplotlib.rc_context(defaults | _STYLE):
         yield
 
 
