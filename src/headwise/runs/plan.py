@@ -32,15 +32,15 @@ class Plan:
         cls, specs: Iterable[Spec], *, answered: Iterable[str], failed: Iterable[str] = ()
     ) -> Plan:
         """Sort specs by the keys that a store has; a spec named twice is asked once."""
-        answered, failed = frozenset(answered), frozenset(failed)
+        answered = frozenset(answered)
+        failed = frozenset(failed) - answered
         by_key = {spec.key: spec for spec in specs}
-        missing = tuple(s for key, s in by_key.items() if key not in answered | failed)
-        return cls(
-            tuple(spec for key, spec in by_key.items() if key in answered),
-            tuple(spec for key, spec in by_key.items() if key in failed - answered),
-            missing,
-            missing,
+        missing = by_key.keys() - answered - failed
+        known, lost, left = (
+            tuple(spec for key, spec in by_key.items() if key in keys)
+            for keys in (answered, failed, missing)
         )
+        return cls(known, lost, left, work=left)
 
     def retrying(self) -> Plan:
         """The same plan with the failed specs among the work, in front."""
