@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from threading import Timer
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from headwise.cli.console import PATIENCE
 from headwise.runs.outcome import Failure, Outcome
@@ -26,19 +27,24 @@ def run_watcher() -> Watcher:
     >>> type(run_watcher()).__name__
     'Lines'
     """
-    return Bar() if sys.stderr.isatty() else Lines(sys.stderr)
+    return Bar() if sys.stderr.isatty() else Lines(_on_the_error_stream)
+
+
+def _on_the_error_stream(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 class Lines:
     """A line every ten seconds, and one at the end of anything that took two.
 
-    >>> import io
     >>> from headwise.runs.examples import Square
-    >>> Lines(io.StringIO()).began(Plan((), (), (), (Square(number=1),)))
+    >>> one, two = Square(number=1), Square(number=2)
+    >>> Lines(print).began(Plan.of([one, two], answered=[one.key]))
+    1 answered before, 1 to do
     """
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
         self._total = self._done = self._failed = 0
         self._start = self._told = time.monotonic()
         self._at = ""
@@ -78,9 +84,6 @@ class Lines:
         left = (self._total - self._done) / rate if rate else None
         parts += [f"{_clock(left)} left"] if left else [f"{_clock(seconds)} in all"]
         return ", ".join(parts)
-
-    def _say(self, words: str) -> None:
-        print(words, file=self._out, flush=True)
 
 
 class Bar:
@@ -160,7 +163,7 @@ def _rich_bar() -> Progress:
 def _clock(seconds: float) -> str:
     """Seconds as people say them.
 
-    >>> _clock(7.4), _clock(125), _clock(7300)
+    >>> _clock(7.4), _clock(125.0), _clock(7300.0)
     ('7 s', '2 min 05 s', '2 h 01 min')
     """
     minutes, rest = divmod(round(seconds), 60)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwise.errors import BadInputError, ExecutorError, MissingExtraError, needs_extra
 from headwise.runs.attempt import attempt, traceback_text, unasked
+from headwise.runs.executors.protocol import processors
 from headwise.runs.executors.turns import Turns
 from headwise.runs.executors.worker import limit_torch
 from headwise.runs.outcome import Outcome
@@ -214,7 +215,7 @@ def _local_cluster(address: str, host: str, dashboard: str | None) -> LocalClust
     }
     with config.set(settings):
         return LocalCluster(
-            n_workers=int(workers or len(os.sched_getaffinity(0))),
+            n_workers=int(workers or processors()),
             threads_per_worker=1,
             host=host,
             dashboard_address=dashboard or f"{LOOPBACK}:0",

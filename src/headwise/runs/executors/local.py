@@ -22,7 +22,7 @@ from typing import Any
 
 from headwise.errors import BadInputError, ExecutorError
 from headwise.runs.attempt import unasked
-from headwise.runs.executors.protocol import DEATHS
+from headwise.runs.executors.protocol import DEATHS, processors
 from headwise.runs.executors.worker import ONE_THREAD, READY, serve
 from headwise.runs.outcome import Outcome
 from headwise.runs.spec import Spec
@@ -65,7 +65,7 @@ class LocalExecutor:
     def __init__(self, workers: int | None = None, device: str = "cpu") -> None:
         if workers is not None and workers < 1:
             raise BadInputError(f"{workers} workers do no work", hint="pass at least 1")
-        self._size = workers or len(os.sched_getaffinity(0))
+        self._size = workers or processors()
         self._device = device
         self._workers: list[_Worker] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -11,6 +12,16 @@ from headwise.runs.spec import Spec
 #: A spec whose worker died this often, at last with nothing else at work beside it to
 #: blame, has failed.
 DEATHS = 3
+
+
+def processors() -> int:
+    """How many processors this process may use.
+
+    >>> processors() >= 1
+    True
+    """
+    allowed = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 @runtime_checkable
