@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Seconds to wait for a scheduler to answer, and for a cluster without workers to get one.
 PATIENCE = 10.0
+
+#: Seconds that a local cluster may take to end.
+CLOSING = 4.0
 
 #: Seconds between two looks at the cluster while nothing arrives.
 LOOK = 1.0
@@ -82,7 +87,9 @@ class ClusterExecutor:
         if self._client is not None:
             self._client.close(timeout=1)
         if self._cluster is not None:
-            self._cluster.close(timeout=2)
+            # A worker that is still starting may take longer; it ends with this process.
+            with suppress(TimeoutError):
+                self._cluster.close(timeout=CLOSING)
         self._client = self._cluster = None
 
     def _judged(self, turns: Turns, spec: Spec, found: Outcome | Exception) -> Outcome | None:
@@ -241,11 +248,12 @@ def _client(address: LocalCluster | str) -> Client:
 
 async def _end_workers(cluster: LocalCluster) -> None:
     """Kill the workers; asked politely, each would first finish what it is computing."""
-    import signal
-
     from distributed.core import Status
 
     for nanny in cluster.workers.values():
+        worker = nanny.process
+        if worker is not None and worker.status == Status.starting:
+            continue  # Dask waits for it to have started, for ever if it is killed before
         # So that its nanny closes too, and does not start it again.
         nanny.status = Status.closing_gracefully
         if nanny.pid:
