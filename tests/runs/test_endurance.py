@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from threading import Thread
 
 from headwise.runs import Failure, Silent, Store, run
 from runs import drive
@@ -17,25 +18,26 @@ PATIENCE = 60
 
 
 class KillsOne(Silent):
-    """Kills the worker of a spec that is being asked, once three are answered."""
+    """Once three specs are answered, kills the worker of the next one that begins."""
 
     def __init__(self, trace: Path):
-        self.trace, self.finished_numbers, self.victim = trace, set(), None
+        self.trace, self.answers, self.victim = trace, 0, None
+        self.killer = Thread(target=self._kill)
 
     def finished(self, spec, outcome):
-        self.finished_numbers.add(spec.number)
-        if self.victim is None and len(self.finished_numbers) >= 3:
-            self.victim, pid = self._at_work()
-            os.kill(pid, signal.SIGKILL)
+        self.answers += 1
+        if self.answers == 3:
+            self.killer.start()
 
-    def _at_work(self):
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            number, pid = asked(self.trace)[-1]
-            if number not in self.finished_numbers:
-                return number, pid
-            time.sleep(0.01)
-        raise AssertionError("no spec was being asked")
+    def ended(self):
+        self.killer.join()
+
+    def _kill(self):
+        before, deadline = len(asked(self.trace)), time.monotonic() + PATIENCE
+        while len(asked(self.trace)) == before and time.monotonic() < deadline:
+            time.sleep(0.005)
+        self.victim, pid = asked(self.trace)[before]
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_a_killed_worker_loses_no_result_and_repeats_only_what_was_in_flight(
@@ -149,6 +151,19 @@ def test_ctrl_c_ends_within_five_seconds_and_can_be_resumed(executor_name, tmp_p
     # Its log was folded into it: a copy of the one file is whole.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results.db", "trace"]
     assert answered(tmp_path) == {0, 1, 2, 3}
+
+
+def test_ctrl_c_while_workers_start_is_as_quiet(executor_name, tmp_path):
+    process = driver(executor_name, tmp_path, count=4, slow_from=0)
+    wait_until((tmp_path / "results.db").exists, process)
+    time.sleep(0.3)
+    start = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert time.monotonic() - start < 5
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith("stopped with 4 of 4 left")
+    assert err.count("\n") == 1
 
 
 def test_these_tests_would_see_a_repeated_spec(store, tmp_path):

@@ -6,6 +6,7 @@ as in the local executor, because Dask blames everything that was on the dead wo
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwise.errors import BadInputError, ExecutorError, MissingExtraError, needs_extra
 from headwise.runs.attempt import attempt, traceback_text, unasked
+from headwise.runs.executors.interrupts import interrupts_later
 from headwise.runs.executors.protocol import processors
 from headwise.runs.executors.turns import Turns
 from headwise.runs.executors.worker import limit_torch
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 #: Seconds to wait for a scheduler to answer, and for a cluster without workers to get one.
 PATIENCE = 10.0
 
-#: Seconds that a local cluster may take to end.
-CLOSING = 4.0
+#: Seconds that the workers of a local cluster may take to end.
+CLOSING = 3.0
 
 #: Seconds between two looks at the cluster while nothing arrives.
 LOOK = 1.0
@@ -87,9 +89,9 @@ class ClusterExecutor:
         if self._client is not None:
             self._client.close(timeout=1)
         if self._cluster is not None:
-            # A worker that is still starting may take longer; it ends with this process.
-            with suppress(TimeoutError):
-                self._cluster.close(timeout=CLOSING)
+            # A worker that was starting may take longer; at the latest it ends with us.
+            with suppress(TimeoutError, AssertionError):
+                self._cluster.close(timeout=1)
         self._client = self._cluster = None
 
     def _judged(self, turns: Turns, spec: Spec, found: Outcome | Exception) -> Outcome | None:
@@ -112,7 +114,10 @@ class ClusterExecutor:
         if self._client is None:
             address: Any = self._address
             if address.startswith("local"):
-                address = self._cluster = _local_cluster(address, self._host, self._dashboard)
+                # Interrupted half way, a cluster could not be ended; its workers inherit this.
+                with interrupts_later():
+                    self._cluster = _local_cluster(address, self._host, self._dashboard)
+                address = self._cluster
             self._client = _client(address)
         return self._client
 
@@ -248,13 +253,17 @@ def _client(address: LocalCluster | str) -> Client:
 
 async def _end_workers(cluster: LocalCluster) -> None:
     """Kill the workers; asked politely, each would first finish what it is computing."""
+    nannies = list(cluster.workers.values())
+    if nannies:
+        await asyncio.wait([asyncio.ensure_future(_end(one)) for one in nannies], timeout=CLOSING)
+
+
+async def _end(nanny: Any) -> None:
     from distributed.core import Status
 
-    for nanny in cluster.workers.values():
-        worker = nanny.process
-        if worker is not None and worker.status == Status.starting:
-            continue  # Dask waits for it to have started, for ever if it is killed before
-        # So that its nanny closes too, and does not start it again.
-        nanny.status = Status.closing_gracefully
-        if nanny.pid:
-            os.kill(nanny.pid, signal.SIGKILL)
+    starting = nanny.process is not None and nanny.process.status == Status.starting
+    # Dask waits for a starting worker to have started, for ever if it is killed before.
+    if nanny.pid and not starting:
+        os.kill(nanny.pid, signal.SIGKILL)
+    # No pause in between: a nanny that is closing does not start its worker again.
+    await nanny.close(timeout=1)

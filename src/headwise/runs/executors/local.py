@@ -22,6 +22,7 @@ from typing import Any
 
 from headwise.errors import BadInputError, ExecutorError
 from headwise.runs.attempt import unasked
+from headwise.runs.executors.interrupts import interrupts_later
 from headwise.runs.executors.protocol import DEATHS, processors
 from headwise.runs.executors.worker import ONE_THREAD, READY, serve
 from headwise.runs.outcome import Outcome
@@ -170,7 +171,8 @@ def _started(context: ForkServerContext | SpawnContext, device: str) -> _Worker:
     ours, theirs = Pipe()
     process = context.Process(target=serve, args=(theirs, device), daemon=True)
     # The path too: the process that workers come from must find the driver's own modules.
-    with _environment({**ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)}):
+    wanted = {**ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with _environment(wanted), interrupts_later():
         process.start()
     # Only the worker may hold its end: its death is then the end of the stream.
     theirs.close()
