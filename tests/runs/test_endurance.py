@@ -120,11 +120,6 @@ def test_a_killed_driver_leaves_a_store_that_needs_only_what_is_missing(executor
     first.communicate(timeout=PATIENCE)
     stored, before = answered(tmp_path), asked(tmp_path / "trace")
     assert 4 <= len(stored) < 16
-    deadline = time.monotonic() + 10
-    while any(is_alive(pid) for _, pid in before) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(is_alive(pid) for _, pid in before), "workers outlived their driver"
-
     second = driver(executor_name, tmp_path, count=16, slow_from=16)
     out, err = second.communicate(timeout=PATIENCE)
     assert (second.returncode, err) == (0, "")
@@ -132,6 +127,18 @@ def test_a_killed_driver_leaves_a_store_that_needs_only_what_is_missing(executor
     repeated = [number for number, _ in asked(tmp_path / "trace")[len(before) :]]
     assert sorted(repeated) == sorted(set(range(16)) - stored)
     assert answered(tmp_path) == set(range(16))
+
+
+def test_workers_do_not_outlive_a_killed_driver(executor_name, tmp_path):
+    process = driver(executor_name, tmp_path, count=2, slow_from=0)
+    wait_until(lambda: len(asked(tmp_path / "trace")) == 2, process)
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    deadline = time.monotonic() + 10
+    pids = {pid for _, pid in asked(tmp_path / "trace")}
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, pids))
 
 
 def test_ctrl_c_ends_within_five_seconds_and_can_be_resumed(executor_name, tmp_path):
