@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test check lint types contract docs clean bench-rank bench-law bench-layer
+.PHONY: demo test check lint types contract docs clean bench-rank bench-law bench-layer bench-engine
 
 demo: .venv/.runs
 	$(BIN)/headwise demo
@@ -35,6 +35,9 @@ bench-law: .venv/.develops
 
 bench-layer: .venv/.develops
 	$(BIN)/python benchmarks/bench_layer.py
+
+bench-engine: .venv/.develops
+	$(BIN)/python benchmarks/bench_engine.py
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headwise needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11")'

@@ -38,6 +38,18 @@ class UnreadableFileError(HeadwiseError):
     """A file is absent, damaged, or not what its name says."""
 
 
+class StoreError(HeadwiseError):
+    """The store of results cannot be opened, read or written; what it holds is untouched."""
+
+
+class ExecutorError(HeadwiseError):
+    """The workers cannot be started or reached; what they had answered is stored."""
+
+
+class StoppedError(HeadwiseError):
+    """The run was interrupted; what was answered until then is stored."""
+
+
 class MissingExtraError(HeadwiseError):
     """An optional dependency is not installed."""
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-HEAVY = {"torch", "matplotlib", "scipy", "numpy", "transformers", "safetensors"}
+HEAVY = {"torch", "matplotlib", "scipy", "numpy", "transformers", "safetensors", "sqlalchemy"}
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -63,4 +63,12 @@ def test_help_takes_less_than_three_tenths_of_a_second():
 def test_the_measuring_core_does_without_the_command_line(package):
     loaded = loaded_by(f"import {package}")
     assert "torch" in loaded
-    assert not loaded & {"typer", "rich", "pydantic", "matplotlib", "safetensors", "transformers"}
+    faces = {"typer", "rich", "pydantic", "sqlalchemy", "matplotlib", "safetensors", "transformers"}
+    assert not loaded & faces
+
+
+def test_runs_loads_no_mathematics_and_no_cluster():
+    loaded = loaded_by("import headwise.runs, headwise.report")
+    assert {"pydantic", "sqlalchemy"} <= loaded
+    assert not loaded & (HEAVY - {"sqlalchemy"})
+    assert not loaded & {"distributed", "dask", "psycopg", "pyarrow", "typer", "rich"}

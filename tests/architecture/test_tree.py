@@ -92,6 +92,17 @@ def test_a_name_without_example_would_be_noticed():
     assert not has_example(silent)
 
 
+@pytest.mark.parametrize("package", ["headwise.runs", "headwise.report"])
+def test_every_name_of_a_package_has_an_example_that_runs(package):
+    home = import_module(package)
+    # An alias of types has no docstring of its own.
+    documented = [name for name in home.__all__ if inspect.isroutine(getattr(home, name))]
+    documented += [name for name in home.__all__ if inspect.isclass(getattr(home, name))]
+    assert len(documented) > 8
+    for name in documented:
+        assert getattr(home, name) is dict or has_example(getattr(home, name)), name
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_come_from_where_they_are_listed(name):
     home = import_module(f"headwise.{headwise._HOME[name]}")

@@ -14,7 +14,7 @@ from headwise.cli.console import complain
 from headwise.cli.demo import demo
 from headwise.cli.law import law
 from headwise.cli.rank import rank
-from headwise.errors import HeadwiseError
+from headwise.errors import HeadwiseError, StoppedError
 
 app = typer.Typer(
     name="headwise",
@@ -47,12 +47,15 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command: exit 0 when well, 1 for a domain error, 2 for wrong usage."""
+    """Run the command: exit 0 when well, 1 domain error, 2 wrong usage, 130 when stopped."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
         # Without its standalone mode typer leaves the errors to us: each becomes one line.
         code = app(given or ["--help"], prog_name="headwise", standalone_mode=False)
         code = code if given else 2
+    except StoppedError as error:
+        complain(str(error))
+        code = 130  # what shells report of a command that Ctrl-C ended
     except HeadwiseError as error:
         complain(str(error))
         code = 1

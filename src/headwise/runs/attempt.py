@@ -1,0 +1,110 @@
+"""Ask one spec, in whatever process: rows or a traceback come back, nothing is raised."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import BadInputError
+from headwise.runs.outcome import Answer, Failure, Outcome
+from headwise.runs.provenance import (
+    Provenance,
+    code_version,
+    computing_on,
+    device_name,
+    dtype_of,
+    seed_of,
+    torch_version,
+)
+from headwise.runs.spec import Row, Spec
+
+
+def attempt(spec: Spec, on: str = "cpu") -> Outcome:
+    """What becomes of a spec on a device; every exception is an outcome too.
+
+    >>> from headwise.runs.examples import Square
+    >>> attempt(Square(number=3)).rows
+    ({'square': 9.0},)
+    >>> attempt(Square(number=1e200)).reason
+    "OverflowError: (34, 'Numerical result out of range')"
+    """
+    start = time.perf_counter()
+    try:
+        with computing_on(on):
+            rows = checked_rows(spec.ask())
+    # SystemExit and the like too: a question must not be able to end the sweep.
+    except BaseException as error:
+        return Failure(
+            spec.key, traceback_text(error), _stamp(spec, on, time.perf_counter() - start)
+        )
+    return Answer(spec.key, rows, _stamp(spec, on, time.perf_counter() - start))
+
+
+def unasked(spec: Spec, on: str, why: str) -> Failure:
+    """The outcome of a spec that no worker lived to answer.
+
+    >>> from headwise.runs.examples import Square
+    >>> unasked(Square(number=3), "cpu", "the worker died 3 times").traceback
+    'the worker died 3 times'
+    """
+    return Failure(spec.key, why, _stamp(spec, on, 0.0))
+
+
+def checked_rows(answer: Any) -> tuple[Row, ...]:
+    """An answer as rows that JSON gives back unchanged, or a refusal.
+
+    >>> checked_rows({"mean": 0.5})
+    ({'mean': 0.5},)
+    >>> checked_rows({"mean": float("nan")})
+    Traceback (most recent call last):
+    ...
+    headwise.errors.BadInputError: 'mean' is nan, which a row cannot hold; answer with ...
+    """
+    rows = [answer] if isinstance(answer, dict) else answer
+    if not isinstance(rows, list | tuple) or not all(isinstance(row, dict) for row in rows):
+        raise BadInputError(
+            f"ask() gave {type(answer).__name__}", hint="return a dict, or a list of them"
+        )
+    if not rows:
+        raise BadInputError("ask() gave no row", hint="return at least one")
+    return tuple({name: _plain(name, value) for name, value in row.items()} for row in rows)
+
+
+def _plain(name: object, value: object) -> Any:
+    """The value as JSON gives it back, or a refusal by the name it stands under."""
+    try:
+        plain = json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        plain = None
+    if not isinstance(name, str) or plain != value:
+        raise BadInputError(
+            f"{name!r} is {value!r:.60}, which a row cannot hold",
+            hint="answer with finite numbers, texts, booleans, None, and lists or dicts of these",
+        )
+    return plain
+
+
+def traceback_text(error: BaseException) -> str:
+    """A traceback whose files are named from where they are imported, not from the disk."""
+    text = "".join(traceback.format_exception(error))
+    for folder in sorted({str(Path(entry)) for entry in sys.path if entry}, key=len, reverse=True):
+        text = text.replace(f'File "{folder}/', 'File "')
+    return text
+
+
+def _stamp(spec: Spec, on: str, seconds: float) -> Provenance:
+    # A dtype may be an enumeration: its JSON form is what the spec is known by.
+    content = spec.content
+    return Provenance(
+        code=code_version(),
+        torch=torch_version(),
+        device=device_name(on),
+        dtype=dtype_of(content),
+        seconds=seconds,
+        command="",  # the driver knows it
+        seed=seed_of(content),
+    )

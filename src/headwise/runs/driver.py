@@ -1,0 +1,79 @@
+"""Run a plan: give specs to an executor, store what comes back, tell the watcher."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from headwise.errors import StoppedError
+from headwise.runs.executors.protocol import Executor
+from headwise.runs.outcome import Answer, Outcome
+from headwise.runs.plan import Plan
+from headwise.runs.progress import Silent, Watcher
+from headwise.runs.store import Store
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How a run ended: how many specs were answered and how many failed.
+
+    >>> print(Tally(answered=12, failed=1))
+    12 answered, 1 failed
+    """
+
+    answered: int
+    failed: int
+
+    def __str__(self) -> str:
+        return f"{self.answered} answered, {self.failed} failed"
+
+
+def run(
+    plan: Plan,
+    executor: Executor,
+    store: Store,
+    *,
+    watcher: Watcher | None = None,
+    command: str = "",
+) -> Tally:
+    """Compute the work of a plan; each outcome is in the store before the next is awaited.
+
+    The executor is closed at the end. Interrupted, it is ended at once; whatever had come
+    back is stored, and the same plan made again holds what is missing.
+
+    >>> import os, tempfile
+    >>> from headwise.runs.examples import Square
+    >>> from headwise.runs.executors import LocalExecutor
+    >>> with Store.open(os.path.join(tempfile.mkdtemp(), "results.db")) as store:
+    ...     plan = store.plan([Square(number=number) for number in range(3)])
+    ...     print(run(plan, LocalExecutor(workers=1), store))
+    ...     len(store.plan(plan.work).work)
+    3 answered, 0 failed
+    0
+    """
+    watcher = watcher or Silent()
+    specs = {spec.key: spec for spec in plan.work}
+    answered = failed = 0
+    watcher.began(plan)
+    try:
+        with closing(executor):
+            for outcome in executor.outcomes(plan.work, watcher.started):
+                outcome = _signed(outcome, command)
+                store.put(specs[outcome.key], outcome)
+                answered += isinstance(outcome, Answer)
+                failed += not isinstance(outcome, Answer)
+                watcher.finished(specs[outcome.key], outcome)
+    except KeyboardInterrupt:
+        left = len(plan.work) - answered - failed
+        raise StoppedError(
+            f"stopped with {left} of {len(plan.work)} left; the others are in {store.place}",
+            hint="run the same command again to go on",
+        ) from None
+    finally:
+        watcher.ended()
+    return Tally(answered, failed)
+
+
+def _signed(outcome: Outcome, command: str) -> Outcome:
+    """The outcome with the command that asked for it, which workers do not know."""
+    return replace(outcome, provenance=replace(outcome.provenance, command=command))

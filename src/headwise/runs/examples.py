@@ -1,0 +1,23 @@
+"""Questions that are answered at once: for the examples in this package's documentation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from headwise.runs.spec import Row, Spec
+
+
+class Square(Spec, frozen=True):
+    """What is the square of a number?
+
+    >>> Square(number=3).ask()
+    {'square': 9.0}
+    """
+
+    kind: Literal["square"] = "square"
+    revision: Literal[1] = 1
+    number: float
+
+    def ask(self) -> Row:
+        """The square."""
+        return {"square": self.number**2}

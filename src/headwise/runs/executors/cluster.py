@@ -1,0 +1,269 @@
+"""ClusterExecutor: Dask workers, started here or already running elsewhere.
+
+Dask moves specs to workers and notices deaths; what to do about a death is decided here,
+as in the local executor, because Dask blames everything that was on the dead worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from headwise.errors import BadInputError, ExecutorError, MissingExtraError, needs_extra
+from headwise.runs.attempt import attempt, traceback_text, unasked
+from headwise.runs.executors.interrupts import interrupts_later
+from headwise.runs.executors.protocol import processors
+from headwise.runs.executors.turns import Turns
+from headwise.runs.executors.worker import limit_torch
+from headwise.runs.outcome import Outcome
+from headwise.runs.spec import Spec
+
+if TYPE_CHECKING:
+    from distributed import Client, Future, LocalCluster
+
+#: Seconds to wait for a scheduler to answer, and for a cluster without workers to get one.
+PATIENCE = 10.0
+
+#: Seconds that the workers of a local cluster may take to end.
+CLOSING = 3.0
+
+#: Seconds between two looks at the cluster while nothing arrives.
+LOOK = 1.0
+
+LOOPBACK = "127.0.0.1"
+
+
+class ClusterExecutor:
+    """Workers of a Dask cluster: ``local``, ``local:4``, or the address of a scheduler.
+
+    A local cluster listens on the loopback interface unless ``host`` says otherwise, and
+    shows its dashboard only where ``dashboard`` names an address for it.
+
+    >>> ClusterExecutor("local:2").close()
+    >>> ClusterExecutor("lcoal")
+    Traceback (most recent call last):
+    ...
+    headwise.errors.BadInputError: 'lcoal' is no cluster; pass local, local:4 or tcp://HOST:PORT
+    """
+
+    def __init__(
+        self,
+        address: str = "local",
+        *,
+        device: str = "cpu",
+        host: str = LOOPBACK,
+        dashboard: str | None = None,
+    ) -> None:
+        self._address, self._device = _checked_address(address), device
+        self._host, self._dashboard = host, dashboard
+        self._client: Client | None = None
+        self._cluster: LocalCluster | None = None
+
+    def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
+        """One outcome per spec, as they arrive."""
+        if not specs:
+            return
+        turns = Turns(specs)
+        asking = _Asking(self._connected(), self._address, self._device)
+        while turns.left:
+            for spec in turns.next_specs(asking.capacity()):
+                asking.submit(spec)
+                started(spec)
+            for spec, found in asking.done():
+                outcome = self._judged(turns, spec, found)
+                if outcome is not None:
+                    yield outcome
+
+    def close(self) -> None:
+        """End the workers that were started here at once; let go of those that were not."""
+        if self._cluster is not None:
+            self._cluster.sync(_end_workers, self._cluster)
+        if self._client is not None:
+            self._client.close(timeout=1)
+        if self._cluster is not None:
+            # A worker that was starting may take longer; at the latest it ends with us.
+            with suppress(TimeoutError, AssertionError):
+                self._cluster.close(timeout=1)
+        self._client = self._cluster = None
+
+    def _judged(self, turns: Turns, spec: Spec, found: Outcome | Exception) -> Outcome | None:
+        """An outcome as it came, or what the death of a worker makes of a spec."""
+        from distributed.scheduler import KilledWorker
+
+        if isinstance(found, KilledWorker):
+            deaths = turns.mourn(spec, found.allowed_failures + 1)
+            if deaths is None:
+                return None
+            return unasked(spec, self._device, f"the worker died {deaths} times")
+        turns.finish(spec)
+        if isinstance(found, Exception):
+            return unasked(spec, self._device, traceback_text(found))
+        return found
+
+    def _connected(self) -> Client:
+        if find_spec("distributed") is None:
+            raise needs_extra("dask[distributed]", "cluster")
+        if self._client is None:
+            address: Any = self._address
+            if address.startswith("local"):
+                # Interrupted half way, a cluster could not be ended; its workers inherit this.
+                with interrupts_later():
+                    self._cluster = _local_cluster(address, self._host, self._dashboard)
+                address = self._cluster
+            self._client = _client(address)
+        return self._client
+
+
+class _Asking:
+    """The specs that are on the cluster, and the cluster itself."""
+
+    def __init__(self, client: Client, address: str, device: str) -> None:
+        self._client, self._address, self._device = client, address, device
+        self._specs: dict[str, Spec] = {}
+        self._arrived: SimpleQueue[Future] = SimpleQueue()
+        self._submitted = 0
+        self._threads, self._looked, self._seen = 0, 0.0, time.monotonic()
+
+    def submit(self, spec: Spec) -> None:
+        # A name of its own each time: Dask remembers what became of a name.
+        name = f"headwise-{spec.key}-{self._submitted}"
+        self._submitted += 1
+        future = self._client.submit(ask_there, spec, self._device, key=name, pure=False)
+        self._specs[name] = spec
+        future.add_done_callback(self._arrived.put)
+
+    def done(self) -> list[tuple[Spec, Outcome | Exception]]:
+        """What has arrived; nothing if nothing did for a while."""
+        try:
+            future = self._arrived.get(timeout=LOOK)
+        except Empty:
+            self._looked = 0.0
+            return []
+        try:
+            found = future.result()
+        except Exception as error:
+            found = error
+            self._looked = 0.0
+        return [(self._specs.pop(str(future.key)), self._not_lost(found))]
+
+    def capacity(self) -> int:
+        """How many specs the cluster can work on at once: one per thread."""
+        now = time.monotonic()
+        if now - self._looked > LOOK:
+            self._threads, self._looked = self._count_threads(), now
+            self._seen = now if self._threads else self._seen
+        if now - self._seen > PATIENCE:
+            raise self._gone("has no worker left")
+        return self._threads
+
+    def _count_threads(self) -> int:
+        if self._client.status != "running":
+            return 0
+        try:
+            threads: Any = self._client.nthreads()
+            return sum(threads.values())
+        except (OSError, TimeoutError):
+            return 0
+
+    def _not_lost(self, found: Outcome | Exception) -> Outcome | Exception:
+        """Refuse to take the end of the cluster for the failure of a spec."""
+        from concurrent.futures import CancelledError
+
+        from distributed.client import FutureCancelledError
+
+        if isinstance(found, FutureCancelledError | CancelledError | OSError):
+            raise self._gone("went away")
+        return found
+
+    def _gone(self, how: str) -> ExecutorError:
+        return ExecutorError(
+            f"the cluster at {self._address} {how}",
+            hint="what it had answered is stored: start it again, and run the same command",
+        )
+
+
+def ask_there(spec: Spec, device: str) -> Outcome:
+    """What a cluster's worker does with a spec."""
+    limit_torch()
+    return attempt(spec, device)
+
+
+def _checked_address(address: str) -> str:
+    if not re.fullmatch(r"local(:[1-9]\d*)?|(tcp|tls)://[^\s/]+:\d+", address):
+        raise BadInputError(
+            f"{address!r} is no cluster", hint="pass local, local:4 or tcp://HOST:PORT"
+        )
+    return address
+
+
+def _local_cluster(address: str, host: str, dashboard: str | None) -> LocalCluster:
+    import logging
+
+    from dask import config
+    from distributed import LocalCluster
+
+    # Dead workers are our business, and reported by us; Dask would print each one's end.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
+    if dashboard and find_spec("bokeh") is None:
+        raise MissingExtraError(
+            "the dashboard needs the package bokeh", hint="install it with: pip install bokeh"
+        )
+    _, _, workers = address.partition(":")
+    settings = {
+        # The first death of a worker is reported to us, and we decide.
+        "distributed.scheduler.allowed-failures": 0,
+        # The servers that carry a dashboard start in any case: without it they serve nothing.
+        **({} if dashboard else {"distributed.scheduler.http.routes": []}),
+        "distributed.worker.http.routes": [],
+    }
+    with config.set(settings):
+        return LocalCluster(
+            n_workers=int(workers or processors()),
+            threads_per_worker=1,
+            host=host,
+            dashboard_address=dashboard or f"{LOOPBACK}:0",
+            scheduler_kwargs={"dashboard": dashboard is not None},
+            worker_dashboard_address=None,
+            memory_limit=0,
+            preload=["headwise.runs.executors.worker"],
+            silence_logs=logging.CRITICAL,
+        )
+
+
+def _client(address: LocalCluster | str) -> Client:
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, TimeoutError):
+        raise ExecutorError(
+            f"no cluster answers at {address}",
+            hint="check that the scheduler runs and that the address is right",
+        ) from None
+
+
+async def _end_workers(cluster: LocalCluster) -> None:
+    """Kill the workers; asked politely, each would first finish what it is computing."""
+    nannies = list(cluster.workers.values())
+    if nannies:
+        await asyncio.wait([asyncio.ensure_future(_end(one)) for one in nannies], timeout=CLOSING)
+
+
+async def _end(nanny: Any) -> None:
+    from distributed.core import Status
+
+    starting = nanny.process is not None and nanny.process.status == Status.starting
+    # Dask waits for a starting worker to have started, for ever if it is killed before.
+    if nanny.pid and not starting:
+        os.kill(nanny.pid, signal.SIGKILL)
+    # No pause in between: a nanny that is closing does not start its worker again.
+    await nanny.close(timeout=1)

@@ -1,0 +1,201 @@
+"""LocalExecutor: processes on this machine, one spec each; a dead one is replaced.
+
+The pool of the standard library breaks as a whole when one of its processes dies, so this
+one is written by hand: a pipe to every worker, and the knowledge of what each is doing.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from headwise.errors import BadInputError, ExecutorError
+from headwise.runs.attempt import unasked
+from headwise.runs.executors.interrupts import interrupts_later
+from headwise.runs.executors.protocol import DEATHS, processors
+from headwise.runs.executors.worker import ONE_THREAD, READY, serve
+from headwise.runs.outcome import Outcome
+from headwise.runs.spec import Spec
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process, the pipe to it, and the spec it is at work on."""
+
+    process: BaseProcess
+    connection: Connection
+    spec: Spec | None = None
+    ready: bool = False
+
+    def give(self, spec: Spec) -> None:
+        self.spec = spec
+        self.connection.send_bytes(pickle.dumps(spec))
+
+    def take(self) -> Outcome | str:
+        """What it sent; EOFError if it died instead."""
+        return pickle.loads(self.connection.recv_bytes())
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+class LocalExecutor:
+    """A pool of processes on this machine, each with one torch thread.
+
+    >>> from headwise.runs.examples import Square
+    >>> from headwise.runs.progress import Silent
+    >>> executor = LocalExecutor(workers=1)
+    >>> [outcome.rows for outcome in executor.outcomes([Square(number=3)], Silent().started)]
+    [({'square': 9.0},)]
+    >>> executor.close()
+    """
+
+    def __init__(self, workers: int | None = None, device: str = "cpu") -> None:
+        if workers is not None and workers < 1:
+            raise BadInputError(f"{workers} workers do no work", hint="pass at least 1")
+        self._size = workers or processors()
+        self._device = device
+        self._workers: list[_Worker] = []
+
+    def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
+        """One outcome per spec, as they arrive."""
+        waiting, deaths = deque(specs), Counter[str]()
+        self._start(specs, min(self._size, len(specs)))
+        while waiting or any(worker.spec for worker in self._workers):
+            for worker in self._workers:
+                if waiting and worker.ready and worker.spec is None:
+                    self._hand_out(worker, waiting, started)
+            for worker in self._stirring():
+                try:
+                    outcome = self._heard(worker)
+                except (EOFError, OSError):
+                    outcome = self._buried(worker, waiting, deaths)
+                if outcome is not None:
+                    yield outcome
+
+    def close(self) -> None:
+        """Kill every worker."""
+        while self._workers:
+            self._workers.pop().end()
+
+    def _start(self, specs: Sequence[Spec], workers: int) -> None:
+        context = _context({type(spec).__module__ for spec in specs})
+        while len(self._workers) < workers:
+            self._workers.append(_started(context, self._device))
+
+    def _hand_out(
+        self, worker: _Worker, waiting: deque[Spec], started: Callable[[Spec], None]
+    ) -> None:
+        spec = waiting.popleft()
+        try:
+            worker.give(spec)
+        except OSError:
+            # It died with nothing to do: no fault of the spec's. The next look finds it dead.
+            worker.spec = None
+            waiting.appendleft(spec)
+        else:
+            started(spec)
+
+    def _stirring(self) -> list[_Worker]:
+        """The workers that have sent something, or have died."""
+        heard: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers}
+        heard |= {worker.process.sentinel: worker for worker in self._workers}
+        return list({id(heard[found]): heard[found] for found in wait(list(heard))}.values())
+
+    def _heard(self, worker: _Worker) -> Outcome | None:
+        """The outcome a worker sent, if it was one; EOFError if the worker has died."""
+        if not worker.connection.poll():
+            raise EOFError
+        if not worker.ready:
+            worker.ready = worker.connection.recv_bytes() == READY
+            return None
+        found, spec = worker.take(), worker.spec
+        worker.spec = None
+        assert spec is not None
+        return unasked(spec, self._device, found) if isinstance(found, str) else found
+
+    def _buried(
+        self, worker: _Worker, waiting: deque[Spec], deaths: Counter[str]
+    ) -> Outcome | None:
+        """Replace a dead worker; what it was doing goes back in front, or has failed."""
+        worker.end()
+        self._workers.remove(worker)
+        if not worker.ready:
+            raise ExecutorError(
+                "a worker process died before it could begin",
+                hint="see the lines above; a script that runs specs must do so under "
+                'if __name__ == "__main__"',
+            )
+        self._workers.append(_started(_context(set()), self._device))
+        spec = worker.spec
+        if spec is None:
+            return None
+        deaths[spec.key] += 1
+        if deaths[spec.key] < DEATHS:
+            waiting.appendleft(spec)
+            return None
+        return unasked(
+            spec, self._device, f"the worker died {DEATHS} times ({_cause(worker.process)})"
+        )
+
+
+def _context(modules: set[str]) -> ForkServerContext | SpawnContext:
+    """Workers are forked from a clean process that has loaded what the specs need, once.
+
+    Forking the driver itself would copy its threads' locks, and starting each worker afresh
+    would import torch again after every death.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    if modules:
+        context.set_forkserver_preload(["__main__", "headwise.runs.executors.worker", *modules])
+    return context
+
+
+def _started(context: ForkServerContext | SpawnContext, device: str) -> _Worker:
+    ours: Any
+    ours, theirs = Pipe()
+    process = context.Process(target=serve, args=(theirs, device), daemon=True)
+    # The path too: the process that workers come from must find the driver's own modules.
+    wanted = {**ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with _environment(wanted), interrupts_later():
+        process.start()
+    # Only the worker may hold its end: its death is then the end of the stream.
+    theirs.close()
+    return _Worker(process, ours)
+
+
+@contextmanager
+def _environment(wanted: dict[str, str]) -> Iterator[None]:
+    """What the process that workers come from inherits, when it is started."""
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _cause(process: BaseProcess) -> str:
+    code = process.exitcode
+    if code is not None and code < 0:
+        return f"the last time by {signal.Signals(-code).name}"
+    return f"the last time with exit code {code}"

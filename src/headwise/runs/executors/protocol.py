@@ -1,0 +1,42 @@
+"""Executor: specs in, outcomes out, in whatever order they come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from headwise.runs.outcome import Outcome
+from headwise.runs.spec import Spec
+
+#: A spec whose worker died this often, at last with nothing else at work beside it to
+#: blame, has failed.
+DEATHS = 3
+
+
+def processors() -> int:
+    """How many processors this process may use.
+
+    >>> processors() >= 1
+    True
+    """
+    allowed = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Workers that outlive each other: exactly one outcome for every spec.
+
+    >>> from headwise.runs.executors import LocalExecutor
+    >>> def ended(executor: Executor) -> None:
+    ...     executor.close()
+    >>> ended(LocalExecutor(workers=1))
+    """
+
+    def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
+        """Each spec's outcome as it arrives; ``started`` hears of a spec when it is handed out."""
+        ...
+
+    def close(self) -> None:
+        """End every worker at once, whatever it is doing."""

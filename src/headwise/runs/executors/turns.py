@@ -1,0 +1,61 @@
+"""Turns: which specs to hand out next where several may share a worker that dies."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from headwise.runs.executors.protocol import DEATHS
+from headwise.runs.spec import Spec
+
+
+class Turns:
+    """Specs in their order; those whose worker died come last, each alone.
+
+    What was on a worker when it died may be innocent. Asked alone, a spec whose worker dies
+    again has nobody else to blame.
+
+    >>> from headwise.runs.examples import Square
+    >>> one, two = Square(number=1), Square(number=2)
+    >>> turns = Turns([one, two])
+    >>> [spec.number for spec in turns.next_specs(2)]
+    [1.0, 2.0]
+    >>> turns.mourn(one, 1), turns.mourn(two, 1)  # neither has failed yet
+    (None, None)
+    >>> [spec.number for spec in turns.next_specs(2)]
+    [1.0]
+    """
+
+    def __init__(self, specs: Sequence[Spec]) -> None:
+        self._waiting, self._suspects = deque(specs), deque[Spec]()
+        self._out: dict[str, bool] = {}  # key -> whether it was handed out alone
+        self._deaths = Counter[str]()
+
+    @property
+    def left(self) -> bool:
+        """Whether any spec is still without an outcome."""
+        return bool(self._waiting or self._suspects or self._out)
+
+    def next_specs(self, capacity: int) -> list[Spec]:
+        """The specs to hand out now, so that ``capacity`` of them are out."""
+        specs: list[Spec] = []
+        while self._waiting and len(self._out) < capacity:
+            specs.append(self._waiting.popleft())
+            self._out[specs[-1].key] = False
+        if self._suspects and not self._out and capacity:
+            specs.append(self._suspects.popleft())
+            self._out[specs[-1].key] = True
+        return specs
+
+    def finish(self, spec: Spec) -> None:
+        """A spec has its outcome."""
+        del self._out[spec.key]
+
+    def mourn(self, spec: Spec, deaths: int) -> int | None:
+        """The worker died so often under a spec; how often in all, if the spec has failed."""
+        alone = self._out.pop(spec.key)
+        self._deaths[spec.key] += deaths
+        if alone and self._deaths[spec.key] >= DEATHS:
+            return self._deaths[spec.key]
+        self._suspects.append(spec)
+        return None

@@ -1,0 +1,74 @@
+"""What runs inside a local worker: receive a spec, ask it, send the outcome back."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+
+from headwise.runs.attempt import attempt, traceback_text
+
+#: The first message of a worker: it has come so far, and may be given work.
+READY = b"ready"
+
+#: What the libraries behind torch read when they are loaded.
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+def serve(connection: Connection, device: str) -> None:
+    """Answer specs until the driver closes the connection."""
+    become_worker()
+    threading.Thread(target=_end_with_the_driver, daemon=True).start()
+    connection.send_bytes(READY)
+    while True:
+        try:
+            message = connection.recv_bytes()
+        except (EOFError, OSError):
+            return
+        connection.send_bytes(_answer(message, device))
+
+
+def become_worker() -> None:
+    """One thread for torch; Ctrl-C is the driver's; what a spec prints goes to the error stream."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(ONE_THREAD)
+    os.dup2(2, 1)
+    limit_torch()
+
+
+def limit_torch() -> None:
+    """One thread for a torch that has been loaded; one loaded later reads the environment."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
+def _answer(message: bytes, device: str) -> bytes:
+    """The outcome, or the text of what went wrong before there was a spec to ask."""
+    try:
+        spec = pickle.loads(message)
+        limit_torch()
+    except Exception as error:
+        return pickle.dumps(traceback_text(error))
+    return pickle.dumps(attempt(spec, device))
+
+
+def _end_with_the_driver() -> None:
+    """A driver that was killed leaves no worker computing for nobody."""
+    driver = parent_process()
+    if driver is not None:
+        wait([driver.sentinel])
+        os._exit(1)
+
+
+def dask_setup(worker: object) -> None:
+    """What a Dask worker that was started here calls before its first spec."""
+    become_worker()

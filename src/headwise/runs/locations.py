@@ -1,0 +1,143 @@
+"""Where a store lies: a path or a URL becomes an engine; every refusal becomes one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError, SQLAlchemyError
+
+from headwise.errors import StoreError, needs_extra
+
+#: Where results go when nobody says otherwise.
+DEFAULT_STORE = Path(".headwise") / "results.db"
+
+#: Seconds to wait for another writer, and for a database server to answer.
+PATIENCE = 10
+
+
+def store_url(location: str | os.PathLike[str]) -> URL:
+    """A path or an SQLAlchemy URL as the URL of a store.
+
+    >>> store_url("results.db").database
+    'results.db'
+    >>> store_url("postgresql://db.example/headwise").drivername
+    'postgresql+psycopg'
+    >>> store_url("mysql://db.example/headwise")
+    Traceback (most recent call last):
+    ...
+    headwise.errors.StoreError: 'mysql' is no database that headwise keeps results in; pass ...
+    """
+    text = os.fspath(location)
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise StoreError(
+            "the URL of the store cannot be read", hint="write it as postgresql://HOST/DATABASE"
+        ) from None
+    name = url.get_backend_name()
+    if name == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if name != "sqlite":
+        raise StoreError(
+            f"{name!r} is no database that headwise keeps results in",
+            hint="pass a path, sqlite:///PATH or postgresql://HOST/DATABASE",
+        )
+    return url
+
+
+def described(url: URL) -> str:
+    """A store as people know it: the path of a file, the URL of a server without password.
+
+    >>> described(store_url("postgresql://me:secret@db.example/headwise"))
+    'postgresql://me:***@db.example/headwise'
+    """
+    if url.get_backend_name() == "sqlite":
+        return url.database or "the store in memory"
+    return url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+
+def engine_of(url: URL) -> Engine:
+    """An engine for the store, its folder created if need be; nothing is opened yet."""
+    if url.get_backend_name() == "sqlite":
+        return _sqlite_engine(url)
+    if find_spec("psycopg") is None:
+        raise needs_extra("psycopg", "postgres")
+    return create_engine(url, connect_args={"connect_timeout": PATIENCE})
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    _make_folder(Path(url.database or "."))
+    engine = create_engine(url, connect_args={"timeout": PATIENCE})
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        # Transactions are begun by us: the driver's own rules leave schema changes out.
+        connection.isolation_level = None
+        # WAL lets others read while a run writes. NORMAL may lose the last answers when the
+        # power fails, never when a process is killed, and cannot damage the file.
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        wanted = connection.get_execution_options().get("begin", "BEGIN")
+        connection.exec_driver_sql(wanted)
+
+    return engine
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"the folder of the store {path} cannot be made ({error.strerror})",
+            hint="pass a --store in a folder that can be written",
+        ) from None
+
+
+#: Words in a database's complaint -> what that means for a person, and the way out.
+_MEANINGS = (
+    ("not a database", "is not a database", "pass another --store; the file was not touched"),
+    ("malformed", "is a damaged database", "restore it from a copy, or pass another --store"),
+    ("is full", "cannot be written: the disk is full", "free some space and run again"),
+    ("disk I/O error", "cannot be written: the disk refuses", "free some space and run again"),
+    ("readonly", "cannot be written: it is read-only", "pass a --store that can be written"),
+    ("read-only", "cannot be written: it is read-only", "pass a --store that can be written"),
+    ("unable to open", "cannot be opened", "pass the path of a file in a folder you may write"),
+    ("is locked", "is busy: another program is writing it", "run again when that has ended"),
+    ("does not exist", "does not exist on that server", "create it with createdb, or mend the URL"),
+    ("authentication failed", "refuses this user", "mend the user or the password in the URL"),
+)
+
+
+@contextmanager
+def one_line_errors(place: str) -> Iterator[None]:
+    """Turn what a database raises into one line about the store at ``place``."""
+    try:
+        yield
+    except DatabaseError as error:
+        raise _meaning(place, str(error.orig)) from None
+    except SQLAlchemyError as error:
+        raise _meaning(place, str(error)) from None
+
+
+def _meaning(place: str, complaint: str) -> StoreError:
+    for words, problem, hint in _MEANINGS:
+        if words in complaint:
+            return StoreError(
+                f"the store {place} {problem}", hint=f"{hint}; nothing stored is lost"
+            )
+    first = " ".join(complaint.split())[:200]
+    return StoreError(
+        f"the store {place} cannot be reached ({first})",
+        hint="check that the database runs and that the URL is right; nothing stored is lost",
+    )

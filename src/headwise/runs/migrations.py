@@ -1,0 +1,72 @@
+"""Lead a store of any older version to the newest, in one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from sqlalchemy import Connection, inspect, select, text
+
+from headwise.errors import StoreError
+from headwise.runs.provenance import seed_of
+from headwise.runs.schema import VERSION, metadata, schema
+
+#: The number of our lock among those of a shared PostgreSQL server.
+_LOCK = 0x68656164
+
+
+def migrate(connection: Connection, place: str) -> None:
+    """Create the tables of an empty store, or bring an older one up to date."""
+    _wait_for_others(connection)
+    tables = set(inspect(connection).get_table_names())
+    if schema.name not in tables:
+        _refuse_foreign(connection, tables, place)
+        metadata.create_all(connection)
+        connection.execute(schema.insert().values(version=VERSION))
+        return
+    found = connection.execute(select(schema.c.version)).scalar_one()
+    if found > VERSION:
+        raise StoreError(
+            f"{place} is a store of version {found}, and this headwise reads up to {VERSION}",
+            hint="install a newer headwise, or pass another --store",
+        )
+    for step in range(found, VERSION):
+        STEPS[step](connection)
+    if found < VERSION:
+        connection.execute(schema.update().values(version=VERSION))
+
+
+def _wait_for_others(connection: Connection) -> None:
+    """Two drivers that start together must not both migrate.
+
+    SQLite was asked for its one write lock when the transaction began; PostgreSQL has locks
+    that mean what programs agree they mean, and this one ends with the transaction.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK})
+
+
+def _refuse_foreign(connection: Connection, tables: set[str], place: str) -> None:
+    """A database file belongs to one program; a PostgreSQL database may be shared."""
+    if tables and connection.dialect.name == "sqlite":
+        raise StoreError(
+            f"{place} is a database of something else (it has a table {min(tables)})",
+            hint="pass another --store; nothing was changed",
+        )
+
+
+def _from_1(connection: Connection) -> None:
+    """Version 2 keeps command and seed; the seed was in the spec all along."""
+    run = connection.exec_driver_sql
+    run("ALTER TABLE headwise_results ADD COLUMN command VARCHAR NOT NULL DEFAULT ''")
+    run("ALTER TABLE headwise_results ADD COLUMN seed BIGINT")
+    run("CREATE INDEX ix_headwise_results_kind ON headwise_results (kind)")
+    specs = connection.execute(text("SELECT key, spec FROM headwise_results")).all()
+    seeds = [{"key": key, "seed": seed_of(json.loads(spec))} for key, spec in specs]
+    if seeds:
+        setting = text("UPDATE headwise_results SET seed = :seed WHERE key = :key")
+        connection.execute(setting, seeds)
+
+
+#: Version -> the step that leads from it to the next.
+STEPS: dict[int, Callable[[Connection], None]] = {1: _from_1}

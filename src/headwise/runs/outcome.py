@@ -1,0 +1,47 @@
+"""Outcome: what became of one spec, its rows or the reason why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwise.runs.provenance import Provenance
+from headwise.runs.spec import Row
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows that a spec gave.
+
+    >>> from headwise.runs.examples import Square
+    >>> spec = Square(number=2)
+    >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
+    >>> Answer(spec.key, ({"square": 4.0},), found).rows
+    ({'square': 4.0},)
+    """
+
+    key: str
+    rows: tuple[Row, ...]
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a spec gave none: a traceback, or how its workers died.
+
+    >>> from headwise.runs.examples import Square
+    >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
+    >>> Failure(Square(number=2).key, "the worker died 3 times", found).reason
+    'the worker died 3 times'
+    """
+
+    key: str
+    traceback: str
+    provenance: Provenance
+
+    @property
+    def reason(self) -> str:
+        """The last line of the traceback: the exception and its message."""
+        return self.traceback.strip().splitlines()[-1]
+
+
+Outcome = Answer | Failure

@@ -1,0 +1,162 @@
+"""Where an answer came from: code, versions, device, time; never a host name or a path."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path, PurePath
+from typing import Any
+
+import headwise
+
+#: Git answers at once or, on a file system that hangs, not at all.
+GIT_PATIENCE = 5.0
+
+_device: ContextVar[str] = ContextVar("device", default="cpu")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What stands beside every row, so that it can be traced and computed again.
+
+    ``dtype`` and ``seed`` are those of the spec, and None where it has none.
+
+    >>> Provenance("0.1.0", "2.13.0", "cpu", "float64", 0.25, "headwise reproduce", 7).seed
+    7
+    """
+
+    code: str
+    torch: str
+    device: str
+    dtype: str | None
+    seconds: float
+    command: str
+    seed: int | None
+
+
+@cache
+def code_version() -> str:
+    """The package's version, and the git revision where it runs from a checkout.
+
+    >>> code_version().startswith(headwise.__version__)
+    True
+    """
+    revision = _git_revision(Path(headwise.__file__).parent)
+    return headwise.__version__ + (f"+{revision}" if revision else "")
+
+
+def _git_revision(folder: Path) -> str:
+    """The commit of a checkout, marked if files differ from it; nothing elsewhere."""
+    try:
+        # An installed copy may lie inside a checkout of something else: ours is tracked.
+        _git(folder, "ls-files", "--error-unmatch", "__init__.py")
+        return _git(folder, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", folder, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=GIT_PATIENCE,
+    )
+    return done.stdout.strip()
+
+
+@cache
+def torch_version() -> str:
+    """The version of torch that is installed, found without importing it.
+
+    >>> torch_version().startswith("2.")
+    True
+    """
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return "absent"
+
+
+def seed_of(content: Mapping[str, Any]) -> int | None:
+    """The seed among the fields of a spec, if it has one that a database can hold.
+
+    >>> seed_of({"kind": "square", "seed": 7}), seed_of({"kind": "square"})
+    (7, None)
+    """
+    seed = content.get("seed")
+    return seed if isinstance(seed, int) and abs(seed) < 2**63 else None
+
+
+def dtype_of(content: Mapping[str, Any]) -> str | None:
+    """The dtype among the fields of a spec, if it has one.
+
+    >>> dtype_of({"kind": "square", "dtype": "float64"})
+    'float64'
+    """
+    dtype = content.get("dtype")
+    return dtype if isinstance(dtype, str) else None
+
+
+def device() -> str:
+    """Where the question now being asked should compute: the executor says.
+
+    >>> device()
+    'cpu'
+    """
+    return _device.get()
+
+
+@contextmanager
+def computing_on(name: str) -> Iterator[None]:
+    """Let :func:`device` say ``name`` inside the block.
+
+    >>> with computing_on("cuda:0"):
+    ...     device()
+    'cuda:0'
+    """
+    token = _device.set(name)
+    try:
+        yield
+    finally:
+        _device.reset(token)
+
+
+def device_name(name: str) -> str:
+    """A device with the model of the accelerator behind it, if torch has been loaded.
+
+    >>> device_name("cpu")
+    'cpu'
+    """
+    torch = sys.modules.get("torch")
+    if not name.startswith("cuda") or torch is None or not torch.cuda.is_available():
+        return name
+    return f"{name} ({torch.cuda.get_device_name(name)})"
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """A command as typed, without what belongs to one machine or one account.
+
+    >>> command_line(["/opt/bin/headwise", "report", "--out=/home/me/page", "--store", "postgresql://me:pw@db/x"])
+    'headwise report --out=…/page --store postgresql://…'
+    """
+    program, *rest = arguments
+    return " ".join([PurePath(program).name, *map(_without_places, rest)])
+
+
+def _without_places(argument: str) -> str:
+    option, equals, value = argument.rpartition("=") if argument[:1] == "-" else ("", "", argument)
+    scheme = re.match(r"[a-z][\w+.-]*://", value)
+    if scheme:
+        value = scheme.group() + "…"
+    elif re.match(r"[/~\\]|\.\.|[A-Za-z]:[/\\]", value):
+        value = "…/" + re.split(r"[/\\]", value.rstrip("/\\"))[-1]
+    return option + equals + value

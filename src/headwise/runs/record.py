@@ -1,0 +1,81 @@
+"""Record: a stored answer with its spec and provenance; Records: many, by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headwise.errors import BadInputError
+from headwise.runs.provenance import Provenance
+from headwise.runs.spec import Row, Spec
+
+
+@dataclass(frozen=True)
+class Record:
+    """One answered spec: its content, its rows, and where they came from.
+
+    >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
+    >>> spec = {"kind": "square", "revision": 1, "number": 3.0}
+    >>> Record("671254", spec, ({"square": 9.0},), found).joined()
+    [{'kind': 'square', 'revision': 1, 'number': 3.0, 'square': 9.0}]
+    """
+
+    key: str
+    spec: dict[str, Any]
+    rows: tuple[Row, ...]
+    provenance: Provenance
+
+    def joined(self) -> list[Row]:
+        """Each row together with the fields of its spec."""
+        for row in self.rows:
+            twice = [name for name in row if name in self.spec and row[name] != self.spec[name]]
+            if twice:
+                raise BadInputError(
+                    f"{twice[0]!r} is {self.spec[twice[0]]!r} in the spec {self.key} "
+                    f"and {row[twice[0]]!r} in its row",
+                    hint="read record.spec and record.rows apart",
+                )
+        return [self.spec | row for row in self.rows]
+
+
+class Records(Mapping[str, Record]):
+    """Answered specs by key, from a store or from files: what exhibits are drawn from.
+
+    >>> from headwise.runs.examples import Square
+    >>> none = Records([])
+    >>> len(none), [spec.number for spec in none.missing([Square(number=3)])]
+    (0, [3.0])
+    """
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._by_key = {record.key: record for record in records}
+
+    def __getitem__(self, key: str) -> Record:
+        return self._by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def of(self, specs: Iterable[Spec]) -> list[Record]:
+        """The records of these specs, in their order; every one must be there."""
+        specs = list(specs)
+        missing = self.missing(specs)
+        if missing:
+            raise BadInputError(
+                f"{len(missing)} of {len(specs)} answers are missing, "
+                f"the first that of {missing[0].label}",
+                hint="run what is missing first",
+            )
+        return [self[spec.key] for spec in specs]
+
+    def missing(self, specs: Iterable[Spec]) -> list[Spec]:
+        """Those specs that have no record here."""
+        return [spec for spec in specs if spec.key not in self._by_key]
+
+    def rows(self) -> list[Row]:
+        """Every row of every record, each with the fields of its spec."""
+        return [row for record in self.values() for row in record.joined()]

@@ -1,0 +1,52 @@
+"""Specs from a file: a JSON list, or one object to a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import BadInputError, UnreadableFileError
+from headwise.runs.spec import Spec, parsed_spec
+
+
+def read_specs(kinds: Any, path: str | os.PathLike[str]) -> list[Spec]:
+    """The specs in a .json or .jsonl file; ``kinds`` is a Spec class or a union of them.
+
+    >>> import tempfile
+    >>> from headwise.runs.examples import Square
+    >>> path = Path(tempfile.mkdtemp()) / "specs.json"
+    >>> _ = path.write_text('[{"kind": "square", "number": 3}, {"kind": "square", "nubmer": 4}]')
+    >>> read_specs(Square, path)
+    Traceback (most recent call last):
+    ...
+    headwise.errors.BadInputError: spec 2 of ...specs.json: 'nubmer' is no field of square; ...
+    """
+    path = Path(path)
+    specs = []
+    for number, content in enumerate(_contents(path), 1):
+        try:
+            specs.append(parsed_spec(kinds, content))
+        except BadInputError as error:
+            raise BadInputError(
+                f"spec {number} of {path}: {error.problem}", hint=error.hint
+            ) from None
+    return specs
+
+
+def _contents(path: Path) -> list[Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".jsonl":
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        found = json.loads(text)
+    except OSError as error:
+        raise UnreadableFileError(
+            f"{path} cannot be read ({error.strerror})", hint="check the path"
+        ) from None
+    except ValueError as error:
+        raise UnreadableFileError(
+            f"{path} is not JSON ({error})", hint="write a list of specs"
+        ) from None
+    return found if isinstance(found, list) else [found]

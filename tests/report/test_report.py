@@ -1,0 +1,142 @@
+"""Figures, tables and pages."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from headwise.errors import BadInputError
+from headwise.report import (
+    Curve,
+    Line,
+    Panel,
+    Section,
+    Table,
+    draw,
+    inline_svg,
+    page,
+    save_figure,
+    write_page,
+)
+from headwise.report.figures import COLOURS, MARKERS
+
+
+def curve(label="64 tokens", shift=0.0):
+    x = (2.0, 4.0, 8.0)
+    y = tuple(value + shift for value in (0.1, 0.3, 0.5))
+    return Curve(label, Line(x, y), (0.02, 0.02, 0.01), Line((4.0,), (0.31,)), Line(x, y))
+
+
+PANEL = Panel("Rank levels off", "head dimension", "rank / tokens", (curve(), curve("128", 0.1)))
+
+
+def test_a_panel_shows_everything_it_was_given():
+    (axes,) = draw([PANEL]).axes
+    assert axes.get_xlabel() == "head dimension"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "64 tokens",
+        "128",
+        "printed",
+        "law",
+    ]
+    hollow = [
+        line
+        for line in axes.lines
+        if line.get_markerfacecolor() == "none" and len(line.get_xdata())
+    ]
+    assert [list(line.get_ydata()) for line in hollow] == [[0.31], [0.31]]
+    (band, _) = axes.collections
+    assert band.get_paths()[0].get_extents().ymin == pytest.approx(0.08)
+
+
+def test_curves_differ_without_colour():
+    def darkness(colour):
+        red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+        return 0.299 * red + 0.587 * green + 0.114 * blue
+
+    assert len(set(MARKERS)) == len(COLOURS)
+    greys = [darkness(colour) for colour in COLOURS]
+    assert greys == sorted(greys)
+    assert min(b - a for a, b in pairwise(greys)) > 5
+
+
+def test_the_same_data_give_the_same_files(tmp_path):
+    one = save_figure(draw([PANEL, PANEL]), tmp_path / "a" / "figure")
+    two = save_figure(draw([PANEL, PANEL]), tmp_path / "b" / "figure")
+    for first, second in zip(one, two, strict=True):
+        assert first.read_bytes() == second.read_bytes()
+    assert [path.read_bytes()[:4] for path in one] == [b"\x89PNG", b"<?xm", b"%PDF"]
+
+
+def test_the_style_of_others_is_left_alone():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    save = inline_svg(draw([PANEL]))
+    assert save.rstrip().endswith("</svg>")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_lines_and_rows_must_fit():
+    with pytest.raises(BadInputError, match="3 places has 1 values"):
+        Line((1, 2, 3), (1,))
+    with pytest.raises(BadInputError, match="2 points has 1 half widths"):
+        Curve("x", Line((1, 2), (1, 2)), (0.1,))
+    with pytest.raises(BadInputError, match="row 2 has 1 cells under 2 columns"):
+        Table(("a", "b"), ((1, 2), (1,)))
+
+
+def test_tables():
+    table = Table(("cell", "value"), (("n=100 | x", 0.59123), ("<b>", 7)), frozenset({(1, 1)}))
+    assert table.text() == "cell        value\nn=100 | x  0.5912\n<b>            7*"
+    assert table.markdown().splitlines()[2:] == ["| n=100 ∣ x | 0.5912 |", "| <b> | **7** |"]
+    assert '<td>&lt;b&gt;</td><td class="number stressed">7</td>' in table.html()
+
+
+class Checker(HTMLParser):
+    """Every element closed, every name once, every link to a name that exists."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.names, self.links, self.sources = [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.names += [given["id"]] if "id" in given else []
+        self.links += [v for k, v in attributes if k in ("href", "xlink:href")]
+        self.sources += [v for k, v in attributes if k == "src"]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert tag in ("meta",) or self.open.pop() == tag
+
+
+def test_a_page_is_whole_and_needs_no_other_file(tmp_path):
+    figure = inline_svg(draw([PANEL]))
+    sections = [
+        Section("One <1>", ("Words & more.",), (figure, figure), (Table(("a",), ((1,),)),)),
+        Section("Two", (), (figure,)),
+    ]
+    text = write_page(page("Report", "All of it.", sections, "made by a test"), tmp_path / "r.html")
+    checker = Checker()
+    checker.feed(text.read_text())
+    assert checker.open == []
+    assert len(checker.names) == len(set(checker.names)) > 20
+    assert {link[1:] for link in checker.links} <= set(checker.names)
+    assert checker.sources == []
+    loaded = re.findall(r"(?:url\(|@import|<script|<link)[^)>]*", text.read_text())
+    assert all(found.startswith("url(#") for found in loaded)
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInputError, match=r"cannot be written .*; choose another --out"):
+        write_page("x", tmp_path / "file" / "r.html")
+    with pytest.raises(BadInputError, match=r"cannot be written .*; choose another --out"):
+        save_figure(draw([PANEL]), tmp_path / "file" / "r")

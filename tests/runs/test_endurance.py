@@ -1,0 +1,185 @@
+"""Killed workers, poison, killed drivers, Ctrl-C: each done for real, on both executors."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from threading import Thread
+
+from headwise.runs import Failure, Silent, Store, run
+from runs import drive
+from runs.questions import Cube, Poison, Slow, asked
+
+#: Longer than anything here takes, even on a busy machine.
+PATIENCE = 60
+
+
+class KillsOne(Silent):
+    """Once three specs are answered, kills the worker of the next one that begins."""
+
+    def __init__(self, trace: Path):
+        self.trace, self.answers, self.victim = trace, 0, None
+        self.killer = Thread(target=self._kill)
+
+    def finished(self, spec, outcome):
+        self.answers += 1
+        if self.answers == 3:
+            self.killer.start()
+
+    def ended(self):
+        self.killer.join()
+
+    def _kill(self):
+        before, deadline = len(asked(self.trace)), time.monotonic() + PATIENCE
+        while len(asked(self.trace)) == before and time.monotonic() < deadline:
+            time.sleep(0.005)
+        self.victim, pid = asked(self.trace)[before]
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_killed_worker_loses_no_result_and_repeats_only_what_was_in_flight(
+    executor, store, tmp_path
+):
+    trace = tmp_path / "trace"
+    specs = [Slow(number=number, seconds=0.4, trace=str(trace)) for number in range(10)]
+    killer = KillsOne(trace)
+    tally = run(store.plan(specs), executor, store, watcher=killer)
+    assert (tally.answered, tally.failed) == (10, 0)
+    for record in store.records().of(specs):
+        number = record.spec["number"]
+        assert record.rows == ({"double": 2 * number}, {"double": 2 * number + 1})
+    times = Counter(number for number, _ in asked(trace))
+    assert killer.victim is not None
+    assert times == Counter(dict.fromkeys(range(10), 1)) + Counter([killer.victim])
+
+
+def test_poison_is_recorded_with_its_traceback_and_the_sweep_goes_on(executor, store):
+    fine = [Cube(number=number) for number in range(6)]
+    ways = ("raises", "kills", "exits", "nonsense", "nan")
+    poison = {how: Poison(how=how) for how in ways}
+    plan = store.plan([fine[0], *poison.values(), *fine[1:]])
+    tally = run(plan, executor, store)
+    assert (tally.answered, tally.failed) == (6, 5)
+    found = store.failures_of(poison.values())
+    text = {how: found[spec.key].traceback for how, spec in poison.items()}
+    assert 'File "runs/questions.py"' in text["raises"]
+    assert text["raises"].rstrip().endswith("RuntimeError: this spec is poison")
+    assert text["kills"].startswith("the worker died 3 times")
+    assert "SystemExit: 3" in text["exits"]
+    assert "which a row cannot hold" in text["nonsense"]
+    assert "'value' is nan" in text["nan"]
+    again = store.plan(plan.work)
+    assert again.work == ()
+    assert len(again.failed) == 5
+    assert set(again.retrying().work) == set(poison.values())
+
+
+def driver(executor_name, folder, *, count, slow_from):
+    return subprocess.Popen(
+        [
+            *(sys.executable, drive.__file__, executor_name),
+            *(folder / "results.db", folder / "trace", str(count), str(slow_from)),
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # as a terminal does: Ctrl-C goes to the whole group
+    )
+
+
+def answered(folder) -> set[int]:
+    if not (folder / "results.db").exists():
+        return set()
+    with Store.open(folder / "results.db") as store:
+        return {record.spec["number"] for record in store.records().values()}
+
+
+def wait_until(true, process):
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_killed_driver_leaves_a_store_that_needs_only_what_is_missing(executor_name, tmp_path):
+    first = driver(executor_name, tmp_path, count=16, slow_from=16)
+    wait_until(lambda: len(answered(tmp_path)) >= 4, first)
+    first.kill()
+    first.communicate(timeout=PATIENCE)
+    stored, before = answered(tmp_path), asked(tmp_path / "trace")
+    assert 4 <= len(stored) < 16
+    second = driver(executor_name, tmp_path, count=16, slow_from=16)
+    out, err = second.communicate(timeout=PATIENCE)
+    assert (second.returncode, err) == (0, "")
+    assert out == f"{16 - len(stored)} answered, 0 failed\n"
+    repeated = [number for number, _ in asked(tmp_path / "trace")[len(before) :]]
+    assert sorted(repeated) == sorted(set(range(16)) - stored)
+    assert answered(tmp_path) == set(range(16))
+
+
+def test_workers_do_not_outlive_a_killed_driver(executor_name, tmp_path):
+    process = driver(executor_name, tmp_path, count=2, slow_from=0)
+    wait_until(lambda: len(asked(tmp_path / "trace")) == 2, process)
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    deadline = time.monotonic() + 10
+    pids = {pid for _, pid in asked(tmp_path / "trace")}
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, pids))
+
+
+def test_ctrl_c_ends_within_five_seconds_and_can_be_resumed(executor_name, tmp_path):
+    process = driver(executor_name, tmp_path, count=8, slow_from=4)
+    wait_until(lambda: {4, 5} <= {number for number, _ in asked(tmp_path / "trace")}, process)
+    wait_until(lambda: len(answered(tmp_path)) == 4, process)
+    start = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert time.monotonic() - start < 5
+    assert (process.returncode, out) == (130, "")
+    assert err == (
+        f"stopped with 4 of 8 left; the others are in {tmp_path / 'results.db'}; "
+        "run the same command again to go on\n"
+    )
+    assert not any(is_alive(pid) for _, pid in asked(tmp_path / "trace"))
+    # Its log was folded into it: a copy of the one file is whole.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.db", "trace"]
+    assert answered(tmp_path) == {0, 1, 2, 3}
+
+
+def test_ctrl_c_while_workers_start_is_as_quiet(executor_name, tmp_path):
+    process = driver(executor_name, tmp_path, count=4, slow_from=0)
+    wait_until((tmp_path / "results.db").exists, process)
+    time.sleep(0.3)
+    start = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert time.monotonic() - start < 5
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith("stopped with 4 of 4 left")
+    assert err.count("\n") == 1
+
+
+def test_these_tests_would_see_a_repeated_spec(store, tmp_path):
+    from headwise.runs import LocalExecutor
+
+    spec = Slow(number=1, seconds=0, trace=str(tmp_path / "trace"))
+    for _ in range(2):
+        executor = LocalExecutor(workers=1)
+        outcomes = list(executor.outcomes([spec], Silent().started))
+        executor.close()
+        assert not isinstance(outcomes[0], Failure)
+    assert len(asked(tmp_path / "trace")) == 2

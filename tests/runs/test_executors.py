@@ -1,0 +1,254 @@
+"""Both executors, when nothing dies: what workers are like, and where they listen."""
+
+import logging
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+import headwise
+from headwise.errors import BadInputError, ExecutorError, MissingExtraError
+from headwise.runs import ClusterExecutor, Failure, LocalExecutor, Silent, attempt, run
+from headwise.runs.executors import cluster
+from headwise.runs.executors.turns import Turns
+from headwise.runs.provenance import command_line
+from runs.questions import Cube, Poison, Slow, Threads
+
+
+def rows(executor, specs):
+    outcomes = executor.outcomes(specs, Silent().started)
+    return {outcome.key: outcome.rows[0] for outcome in outcomes}
+
+
+def test_workers_are_other_processes_with_one_torch_thread(executor, capfd):
+    specs = [Threads(number=1), Threads(number=2), Cube(number=3)]
+    found = rows(executor, specs)
+    assert [found[spec.key].get("threads") for spec in specs] == [1, 1, None]
+    assert found[specs[2].key]["pid"] != os.getpid()
+    executor.close()
+    assert capfd.readouterr().out == ""
+
+
+def listening(process: psutil.Process) -> set[str]:
+    """The addresses on which a process and its children accept connections."""
+    family = [process, *process.children(recursive=True)]
+    return {
+        connection.laddr.ip
+        for member in family
+        for connection in member.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+
+def test_a_local_cluster_listens_on_loopback_alone_and_shows_no_dashboard():
+    executor = ClusterExecutor("local:1")
+    try:
+        assert len(rows(executor, [Cube(number=1)])) == 1
+        assert listening(psutil.Process()) == {"127.0.0.1"}
+        scheduler = executor._cluster.scheduler
+        for route in ("status", "info/main/workers.html", "json/counts.json", "metrics"):
+            with pytest.raises(OSError, match="404"):
+                read(f"http://127.0.0.1:{scheduler.http_server.port}/{route}")
+    finally:
+        executor.close()
+
+
+def read(url: str) -> bytes:
+    from urllib.request import urlopen
+
+    with urlopen(url, timeout=10) as page:
+        return page.read()
+
+
+def test_a_dashboard_needs_bokeh(monkeypatch):
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None if name == "bokeh" else True)
+    executor = ClusterExecutor("local:1", dashboard="127.0.0.1:0")
+    with pytest.raises(MissingExtraError, match="pip install bokeh"):
+        rows(executor, [Cube(number=1)])
+
+
+def test_a_cluster_needs_its_extra(monkeypatch):
+    monkeypatch.setattr(cluster, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[cluster\]'"):
+        rows(ClusterExecutor("local:1"), [Cube(number=1)])
+
+
+@pytest.fixture
+def dask_elsewhere(tmp_path):
+    """A scheduler and a worker with two threads, as somebody else would have started them."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        # Their scheduler asks a spec twice before it tells us that its worker died.
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+    }
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    file, dask = tmp_path / "scheduler.json", (sys.executable, "-m", "dask")
+    started = [
+        subprocess.Popen(
+            [*dask, *arguments, "--scheduler-file", file], env=environment, cwd=tmp_path, **quiet
+        )
+        for arguments in (
+            ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"),
+            ("worker", "--host", "127.0.0.1", "--nthreads", "2", "--no-dashboard"),
+        )
+    ]
+    deadline = time.monotonic() + 60
+    while not (file.exists() and file.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    yield re.search(r"tcp://[\d.:]+", file.read_text()).group(), started[0]
+    for process in reversed(started):
+        process.kill()
+        process.wait()
+
+
+def test_a_cluster_that_runs_elsewhere(dask_elsewhere, store, tmp_path, monkeypatch):
+    """Poison, with an innocent beside it on the same worker; then the scheduler goes away."""
+    monkeypatch.setattr(cluster, "PATIENCE", 20.0)
+    address, scheduler = dask_elsewhere
+    fine = [Cube(number=number) for number in range(3)]
+    beside = Slow(number=1, seconds=0.5, trace=str(tmp_path / "trace"))
+    plan = store.plan([Poison(how="kills"), beside, *fine])
+    tally = run(plan, ClusterExecutor(address), store)
+    assert (tally.answered, tally.failed) == (4, 1)
+    (failure,) = store.failures_of(plan.work).values()
+    # Twice with the innocent beside it, twice alone.
+    assert failure.traceback == "the worker died 4 times"
+
+    monkeypatch.setattr(cluster, "PATIENCE", 2.0)
+    endless = [Slow(number=n, seconds=60, trace=str(tmp_path / "trace")) for n in (7, 8)]
+
+    class EndsTheCluster(Silent):
+        def started(self, spec):
+            scheduler.kill()
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    start = time.monotonic()
+    with pytest.raises(ExecutorError, match=r"what it had answered is stored: start it again"):
+        run(store.plan(endless), ClusterExecutor(address), store, watcher=EndsTheCluster())
+    assert time.monotonic() - start < 30
+    assert len(store.plan([*fine, *endless]).answered) == 3
+
+
+def test_an_unreachable_cluster(monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    with pytest.raises(ExecutorError, match=r"no cluster answers at tcp://127\.0\.0\.1:1; check"):
+        rows(ClusterExecutor("tcp://127.0.0.1:1"), [Cube(number=1)])
+
+
+@pytest.mark.parametrize("address", ["", "local:0", "local:x", "http://h:1", "tcp://h", "8786"])
+def test_addresses_that_are_none(address):
+    with pytest.raises(BadInputError, match="is no cluster; pass local, local:4 or tcp://HOST"):
+        ClusterExecutor(address)
+
+
+def test_no_workers_do_no_work():
+    with pytest.raises(BadInputError, match="0 workers do no work; pass at least 1"):
+        LocalExecutor(workers=0)
+
+
+UNGUARDED = """
+from headwise.runs import LocalExecutor, Silent
+from headwise.runs.examples import Square
+print(list(LocalExecutor(1).outcomes([Square(number=1)], Silent().started)))
+"""
+
+
+def test_a_script_that_starts_itself_again_is_told_so(tmp_path):
+    (tmp_path / "script.py").write_text(UNGUARDED)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "a worker process died before it could begin" in done.stderr
+    assert 'must do so under if __name__ == "__main__"' in done.stderr
+
+
+def test_a_spec_that_a_worker_cannot_load_has_failed():
+    class Local(Cube, frozen=True):
+        """Known to this process alone."""
+
+    # By the name of a class that no module has.
+    Local.__qualname__, Local.__module__ = "Absent", "headwise.runs.examples"
+    import headwise.runs.examples as examples
+
+    examples.Absent = Local
+    executor = LocalExecutor(workers=1)
+    try:
+        (outcome,) = executor.outcomes([Local(number=1)], Silent().started)
+    finally:
+        executor.close()
+        del examples.Absent
+    assert isinstance(outcome, Failure)
+    assert "AttributeError" in outcome.reason
+
+
+def test_workers_are_told_the_device(store):
+    spec = Cube(number=2)
+    run(store.plan([spec]), LocalExecutor(workers=1, device="meta"), store)
+    record = store.records()[spec.key]
+    assert record.rows[0]["device_seen"] == "meta"
+    assert record.provenance.device == "meta"
+
+
+def test_provenance_names_no_host_and_no_path(store):
+    import socket
+
+    spec = Cube(number=2, seed=11)
+    command = command_line(["/usr/bin/headwise", "reproduce", "--store", "/home/me/r.db"])
+    run(store.plan([spec]), LocalExecutor(workers=1), store, command=command)
+    found = store.records()[spec.key].provenance
+    assert found.code.startswith(headwise.__version__)
+    assert (found.seed, found.dtype, found.device) == (11, "float64", "cpu")
+    assert found.command == "headwise reproduce --store …/r.db"
+    written = str(replace(found, code=""))
+    for private in (socket.gethostname(), str(Path.home()), str(Path.cwd()), "/home"):
+        assert private not in written
+
+
+def test_git_revision_only_of_our_own_checkout(tmp_path):
+    from headwise.runs.provenance import _git_revision
+
+    assert _git_revision(tmp_path) == ""
+    git = ("git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b.c")
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    (tmp_path / "__init__.py").touch()
+    assert _git_revision(tmp_path) == "", "it lies in a checkout, but is not part of it"
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "y"], check=True)
+    assert re.fullmatch(r"[0-9a-f]{12}", _git_revision(tmp_path))
+    (tmp_path / "__init__.py").write_text("x = 1\n")
+    assert _git_revision(tmp_path).endswith("-dirty")
+
+
+def test_an_innocent_beside_poison_is_asked_again_alone():
+    poison, innocent, other = (Cube(number=number) for number in range(3))
+    turns = Turns([poison, innocent, other])
+    assert turns.next_specs(2) == [poison, innocent]
+    assert turns.mourn(poison, 4) is turns.mourn(innocent, 4) is None
+    assert turns.next_specs(2) == [other], "suspects wait until nothing else is left"
+    assert turns.next_specs(2) == []
+    turns.finish(other)
+    assert turns.next_specs(2) == [poison]
+    assert turns.mourn(poison, 4) == 8
+    assert turns.next_specs(2) == [innocent]
+    turns.finish(innocent)
+    assert not turns.left
+
+
+def test_rows_must_be_rows():
+    for bad in (3, None, [], [1], {"a": (1, 2)}, {1: 2}):
+        with pytest.raises(BadInputError):
+            attempt.checked_rows(bad)
