@@ -7,11 +7,14 @@ can hold an entry worth keeping are read again. So each matrix is read once, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from headwise.threads import one_thread
 
 #: Columns in a group: one line of the cache, in float64.
 GROUP = 8
@@ -20,7 +23,10 @@ GROUP = 8
 MOST_GROUPS = 6.0
 
 #: Bytes of a piece: large enough that the pieces are few, small beside a large batch.
-PIECE = 2**24
+PIECE = 2**26
+
+#: Bytes up to which waking a second thread costs more than it saves.
+SMALL = 2**24
 
 Array = Tensor | np.ndarray
 
@@ -51,7 +57,8 @@ def scan(matrices: Tensor, screen: Screen) -> Found:
     sparse = np.ones(batch, dtype=bool)
     parts = []
     for rows in _pieces(matrices):
-        hit, keep = screen(flat[rows], rows.start)
+        with one_thread() if flat[rows].nbytes <= SMALL else nullcontext():
+            hit, keep = screen(flat[rows], rows.start)
         height = min(n, rows.stop - rows.start)
         row, column, value, worth = _gather(flat[rows], hit, height, keep)
         parts.append((row + rows.start, column, value))

@@ -21,7 +21,7 @@ from torch import Tensor
 from headwise.errors import BadInputError
 from headwise.theory.picking import key_norms
 from headwise.theory.sizes import Real, Whole, Wholes, fraction, whole, wholes
-from headwise.theory.threads import one_thread
+from headwise.threads import one_thread
 
 MAX_LENGTH = 10**12
 MAX_HEAD_DIM = 10**5
