@@ -20,15 +20,15 @@ import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 
 import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from headwise.attention import HeadGeometry, HeadMean, mha
+from recording import RECORDS, provenance
 
-RECORDS = Path(__file__).parent / "records"
+SEED = 0
 
 
 @dataclass
@@ -124,7 +124,7 @@ def refuse_difference(ours, copies, x, direction):
 
 def widened(rank, device, *, width=64, tokens=16, batch=256, number=64):
     """Our layer with ``number`` copies' worth of heads, the copies, and an input."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(SEED)
     copies = nn.ModuleList(
         nn.MultiheadAttention(width, width // rank, batch_first=True) for _ in range(number)
     ).to(device)
@@ -205,7 +205,7 @@ def standard_row(device, rounds, *, width=512, heads=8, tokens=512, batch=4):
     stock = nn.MultiheadAttention(width, heads, batch_first=True).to(device)
     ours = mha(HeadGeometry.standard(width, heads), "all").to(device)
     copy_weights(ours, [stock])
-    x = torch.randn(batch, tokens, width, generator=torch.Generator().manual_seed(0)).to(device)
+    x = torch.randn(batch, tokens, width, generator=torch.Generator().manual_seed(SEED)).to(device)
     direction = torch.ones_like(x)
     refuse_difference(ours, [stock], x, direction)
     baseline = step(partial(averaged, [stock]), list(stock.parameters()), x, direction)
@@ -252,7 +252,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--hardware", help="name for the record file; default: the device")
     given = parser.parse_args()
-    torch.manual_seed(0)
+    torch.manual_seed(SEED)
     rows = [*rank_rows(given.device, given.rounds), standard_row(given.device, given.rounds)]
     print(table(rows))
     write(given, rows)
@@ -264,7 +264,13 @@ def write(given, rows):
     month = datetime.now(UTC).strftime("%Y%m")
     path = RECORDS / f"layer_{given.hardware or given.device}_{month}"
     about = machine(given.device)
-    record = {"machine": about, "rounds": given.rounds, "rows": [asdict(r) for r in rows]}
+    made_by = provenance(given.device, "float32", SEED)
+    record = {
+        "provenance": made_by,
+        "machine": about,
+        "rounds": given.rounds,
+        "rows": [asdict(r) for r in rows],
+    }
     path.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n")
     facts = ", ".join(f"{key} {value}" for key, value in about.items())
     text = f"# Attention layers, one training step\n\n{facts}\n\n{table(rows)}\n"
