@@ -34,18 +34,21 @@ def headwise(*arguments: str) -> str:
     return done.stdout
 
 
-def test_the_python_example_prints_what_its_comments_say():
-    (example,) = blocks(README, "python")
+@pytest.mark.parametrize(("number", "prints"), [(0, 5), (1, 1)])
+def test_the_python_examples_print_what_their_comments_say(number, prints):
+    example = blocks(README, "python")[number]
     promised = re.findall(r"^print\(.*\)  # (.*)$", example, re.M)
-    assert len(promised) == example.count("print(") > 3
+    assert len(promised) == example.count("print(") == prints
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(compile(example, "README.md", "exec"), {})
     assert printed.getvalue().splitlines() == promised
 
 
-def test_the_python_example_is_short():
-    assert len(blocks(README, "python")[0].splitlines()) <= 25
+def test_the_python_examples_are_short():
+    lengths = [len(block.splitlines()) for block in blocks(README, "python")]
+    assert len(lengths) == 2
+    assert max(lengths) <= 25
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +77,7 @@ def test_the_demo_printed_in_the_readme_is_the_demo(demo_table):
 @pytest.fixture(scope="module")
 def known() -> dict[str, str]:
     """The help of each verb."""
-    return {verb: headwise(verb, "--help") for verb in ("rank", "demo")}
+    return {verb: headwise(verb, "--help") for verb in ("rank", "law", "bound", "demo")}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
