@@ -33,7 +33,7 @@ def whole(name: str, value: Whole, least: int = 1) -> int:
         )
     if value < least:
         raise BadInputError(
-            f"{name} must be at least {least}, got {value!r}", hint=f"pass {least} or more"
+            f"{name} must be at least {least}, got {int(value)}", hint=f"pass {least} or more"
         )
     return int(value)
 
