@@ -195,6 +195,19 @@ def test_files_without_arrays(tmp_path):
     refused(tmp_path / "a.pt", "holds no array; pass a file that holds one")
 
 
+@pytest.mark.parametrize("ending", [".pt", ".npz"])
+def test_an_archive_whose_names_are_no_text(tmp_path, ending):
+    path = written(tmp_path / f"a{ending}", WRITERS[ending])
+    body = bytearray(path.read_bytes())
+    entry = body.index(b"PK\x01\x02")
+    body[entry + 8 : entry + 10] = (0x800).to_bytes(2, "little")  # the name claims to be UTF-8
+    body[entry + 46] = 0x8B
+    path.write_bytes(body)
+    with pytest.raises(HeadwiseError) as caught:
+        read_array(path)
+    assert "copy it or save it again" in str(caught.value)
+
+
 @pytest.mark.parametrize("ending", WRITERS)
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())

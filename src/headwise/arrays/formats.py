@@ -115,7 +115,8 @@ def _inside_zip(path: Path) -> Content:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except zipfile.BadZipFile:
+    # Damaged directories raise more than BadZipFile: names that are no text, versions, offsets.
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError):
         return Content("a zip archive that breaks off", advice=_DAMAGED)
     if any(name.endswith("/constants.pkl") for name in names):
         advice = "save its weights instead: torch.save(model.state_dict(), path)"
