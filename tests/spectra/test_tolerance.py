@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from headwise.errors import BadInputError
-from headwise.spectra import Absolute, DtypeFloor, Relative, count
-from headwise.spectra.tolerance import threshold
+from headwise.spectra import Absolute, DtypeFloor, Relative, count, measure
+from headwise.spectra.tolerance import as_tolerance, threshold
 from oracles import normal
 
 
@@ -40,3 +40,18 @@ def test_relative_rank_does_not_feel_scale():
     matrix = torch.diag(torch.tensor([1.0, 1e-3, 1e-6], dtype=torch.float64))
     for scale in (1e-12, 1.0, 1e12):
         assert int(count(scale * matrix, Relative(1e-4))) == 2
+
+
+def test_a_plain_number_is_an_absolute_tolerance():
+    matrix = torch.diag(torch.tensor([1.0, 1e-3, 1e-6], dtype=torch.float64))
+    for ask in (lambda t: count(matrix, t), lambda t: measure(matrix, t).rank):
+        assert [int(ask(t)) for t in (0.1, 1e-4, 1e-7)] == [1, 2, 3]
+    with pytest.raises(BadInputError, match="positive number, got -1"):
+        count(matrix, -1.0)
+
+
+@pytest.mark.parametrize("rule", [None, "1e-6", True])
+def test_what_is_no_tolerance_is_refused(rule):
+    with pytest.raises(BadInputError, match="a tolerance cannot be"):
+        # Past the type check of the tests, as a user without one would call it.
+        getattr(as_tolerance, "__wrapped__", as_tolerance)(rule)

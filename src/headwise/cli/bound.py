@@ -23,7 +23,7 @@ Heads = Annotated[
     float | None, typer.Option("--heads", help="Number of heads: what error must they have?")
 ]
 Error = Annotated[
-    float | None, typer.Option("--error", help="Error, at most 0.5: how many heads need it?")
+    float | None, typer.Option("--error", help="Error, at most 0.5: how many heads does it take?")
 ]
 ValuesOf = Annotated[
     ValueClass, typer.Option("--values", help="Value matrices: any form, or multiples of I.")

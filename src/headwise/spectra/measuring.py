@@ -18,7 +18,7 @@ from headwise.spectra.ranks import (
 from headwise.spectra.resolving import whole_spectrum
 from headwise.spectra.sources import LogWeights, Source, as_source
 from headwise.spectra.spectrum import Spectrum
-from headwise.spectra.tolerance import PAPER_TOLERANCE, Absolute, Tolerance, threshold
+from headwise.spectra.tolerance import PAPER_TOLERANCE, Absolute, Tolerance, as_tolerance, threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Measurement:
 
 
 def count(
-    source: Source, tolerance: Tolerance = PAPER_TOLERANCE, method: str = "cheapest"
+    source: Source, tolerance: Tolerance | float = PAPER_TOLERANCE, method: str = "cheapest"
 ) -> Counts:
     """The numerical rank of each matrix: how many singular values are at least ε.
 
@@ -64,7 +64,7 @@ def count(
     >>> int(count(torch.ones(5, 5, dtype=torch.float64)))
     1
     """
-    given = as_source(source)
+    given, tolerance = as_source(source), as_tolerance(tolerance)
     if isinstance(tolerance, Absolute):
         return count_at(given, tolerance.epsilon, method)
     return _rank(whole_spectrum(given), tolerance, given)[0]
@@ -79,13 +79,13 @@ def spectrum(source: Source) -> Spectrum:
     return whole_spectrum(as_source(source))
 
 
-def measure(source: Source, tolerance: Tolerance = PAPER_TOLERANCE) -> Measurement:
+def measure(source: Source, tolerance: Tolerance | float = PAPER_TOLERANCE) -> Measurement:
     """Rank, spectrum and the numbers that follow from it, for each matrix of a batch.
 
     >>> int(measure(LogWeights(torch.zeros(3, 3, dtype=torch.float64))).rank)
     1
     """
-    given = as_source(source)
+    given, tolerance = as_source(source), as_tolerance(tolerance)
     found = whole_spectrum(given)
     rank, epsilon = _rank(found, tolerance, given)
     return Measurement(rank, found, tolerance, epsilon, given.shape, given.dtype)

@@ -70,6 +70,22 @@ Tolerance = Absolute | Relative | DtypeFloor
 PAPER_TOLERANCE = Absolute(1e-8)
 
 
+def as_tolerance(rule: Tolerance | float) -> Tolerance:
+    """A rule, or a plain number as the absolute tolerance it is.
+
+    >>> as_tolerance(1e-6)
+    Absolute(epsilon=1e-06)
+    """
+    if isinstance(rule, Absolute | Relative | DtypeFloor):
+        return rule
+    if isinstance(rule, int | float) and not isinstance(rule, bool):
+        return Absolute(float(rule))
+    raise BadInputError(
+        f"a tolerance cannot be {rule!r}",
+        hint="pass Absolute(1e-8), Relative(1e-6), DtypeFloor(), or a number (absolute)",
+    )
+
+
 def fraction_of_largest(
     rule: Relative | DtypeFloor, shape: torch.Size, dtype: torch.dtype
 ) -> float:
