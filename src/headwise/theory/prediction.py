@@ -18,6 +18,9 @@ from headwise.theory.sizes import Whole, wholes
 #: How far the corrected law may lie from simulation for d_h ≥ 16 (measured, n = 2⁵ … 2¹⁴).
 LAW_ERROR = 0.006
 
+#: Beyond that length, how far it was seen from local simulation (to n = 10¹²), as a share.
+LONG_LAW_ERROR, MEASURED_LENGTH = 0.06, 2**14
+
 # Three standard errors of these are 0.006 in the ratio, and 5 % of it.
 _STDERR, _RELATIVE_STDERR = 0.002, 0.0165
 
@@ -54,7 +57,9 @@ def predict_ratio(
     if d <= 2:
         return _exact(n, d)
     if d >= ACCURATE_FROM:
-        return Prediction(n, d, corrected_law(n, d), error=LAW_ERROR, method="law")
+        ratio = corrected_law(n, d)
+        error = LAW_ERROR if n <= MEASURED_LENGTH else max(LAW_ERROR, LONG_LAW_ERROR * ratio)
+        return Prediction(n, d, ratio, error=error, method="law")
     found = _simulated(n, d, seed, progress)
     return Prediction(n, d, found.mean, error=3 * found.stderr, method="simulation")
 
