@@ -14,6 +14,8 @@ from headwise.cli.console import complain
 from headwise.cli.demo import demo
 from headwise.cli.law import law
 from headwise.cli.rank import rank
+from headwise.cli.report import report
+from headwise.cli.reproduce import reproduce
 from headwise.errors import HeadwiseError, StoppedError
 
 app = typer.Typer(
@@ -26,6 +28,8 @@ app = typer.Typer(
 app.command("rank")(rank)
 app.command("law")(law)
 app.command("bound")(bound)
+app.command("reproduce")(reproduce)
+app.command("report")(report)
 app.command("demo")(demo)
 
 

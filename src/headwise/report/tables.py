@@ -26,6 +26,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     stressed: frozenset[tuple[int, int]] = frozenset()
+    title: str = ""
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, 1):
@@ -96,7 +97,8 @@ class Table:
             f"<tr>{''.join(self._html_cell(i, j, value) for j, value in enumerate(row))}</tr>"
             for i, row in enumerate(self.rows)
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def _html_cell(self, row: int, column: int, value: Cell) -> str:
         classes = ["number"] if isinstance(value, int | float) else []

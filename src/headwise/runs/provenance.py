@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,9 @@ import headwise
 
 #: Git answers at once or, on a file system that hangs, not at all.
 GIT_PATIENCE = 5.0
+
+#: The environment variable that names the revision where git cannot.
+REVISION = "HEADWISE_REVISION"
 
 _device: ContextVar[str] = ContextVar("device", default="cpu")
 
@@ -45,10 +49,13 @@ class Provenance:
 def code_version() -> str:
     """The package's version, and the git revision where it runs from a checkout.
 
+    A copy of a checkout that left its history behind may be told the revision by the
+    environment variable HEADWISE_REVISION.
+
     >>> code_version().startswith(headwise.__version__)
     True
     """
-    revision = _git_revision(Path(headwise.__file__).parent)
+    revision = _git_revision(Path(headwise.__file__).parent) or os.environ.get(REVISION, "")
     return headwise.__version__ + (f"+{revision}" if revision else "")
 
 

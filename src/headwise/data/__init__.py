@@ -1,0 +1,1 @@
+"""Tokens to measure and to train on."""

@@ -1,0 +1,153 @@
+"""Tokens on their way through attention layers at initialisation, with every head's logits.
+
+Heads are taken a few at a time: all logits of a wide layer together would be gigabytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from headwise.attention.scores import default_temperature, logits
+from headwise.randomness import stream
+from headwise.shapes import Float
+from headwise.spectra import LogWeights
+
+#: How weights begin: N(0, 1), or Xavier's uniform law for each whole matrix.
+WeightLaw = Literal["normal(0,1)", "xavier"]
+
+#: Numbers in the logits that are held at once: 2²² are 32 MiB.
+LOGITS_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class StackShape:
+    """One layer after another, all of the same shape.
+
+    A layer is attention and, if ``mlp_width`` is not 0, a ReLU MLP. ``skip`` adds each part's
+    input to its output; ``norm`` is a layer norm after each part ("post"), before each
+    ("pre"), or nowhere ("none").
+
+    >>> StackShape(width=8, head_dim=4, heads=2).mlp_width
+    512
+    """
+
+    width: int
+    head_dim: int
+    heads: int
+    mlp_width: int = 512
+    weights: WeightLaw = "normal(0,1)"
+    temperature: float | None = None
+    skip: bool = True
+    norm: Literal["post", "pre", "none"] = "post"
+
+
+class InitialLayer:
+    """One layer at initialisation, its weights drawn from streams of their own.
+
+    >>> layer = InitialLayer(StackShape(width=8, head_dim=4, heads=2), seed=0, number=1)
+    >>> tokens = torch.ones(3, 5, 8, dtype=torch.float64)
+    >>> [found.values.shape for found in layer.logits(tokens)]
+    [torch.Size([2, 3, 5, 5])]
+    >>> layer(tokens).shape
+    torch.Size([3, 5, 8])
+    """
+
+    def __init__(
+        self, shape: StackShape, seed: int, number: int, device: str | torch.device = "cpu"
+    ) -> None:
+        self._shape = shape
+        self._place = (seed, "layer", number)
+        self._device = device
+        inner = shape.heads * shape.head_dim
+        # Drawn in this order whatever is used later, each from its own stream.
+        self._queries = self._weights("queries", shape.width, inner)
+        self._keys = self._weights("keys", shape.width, inner)
+
+    def logits(self, tokens: Float[Tensor, "b n d"]) -> Iterator[LogWeights]:
+        """q·k/T of every head, (heads, batch, n, n), a few heads at a time."""
+        for queries, keys, _ in self._heads(self._read(tokens)):
+            yield logits(queries, keys, temperature=self._shape.temperature)
+
+    def __call__(self, tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
+        """What the layer makes of its tokens."""
+        tokens = self._joined(tokens, self._attend(self._read(tokens)))
+        if self._shape.mlp_width == 0:
+            return tokens
+        return self._joined(tokens, self._mlp(self._read(tokens)))
+
+    @property
+    def temperature(self) -> float:
+        """What logits are divided by."""
+        given = self._shape.temperature
+        return default_temperature(self._shape.head_dim) if given is None else given
+
+    def _weights(self, name: str, inputs: int, outputs: int) -> Tensor:
+        generator = stream(*self._place, name)
+        weight = torch.empty(inputs, outputs, dtype=torch.float64)
+        if self._shape.weights == "xavier":
+            bound = math.sqrt(6 / (inputs + outputs))
+            weight.uniform_(-bound, bound, generator=generator)
+        else:
+            weight.normal_(generator=generator)
+        return weight.to(self._device)
+
+    def _heads(self, tokens: Tensor) -> Iterator[tuple[Tensor, Tensor, slice]]:
+        """Queries and keys, (heads, batch, n, d_h), of as many heads as fit at once."""
+        batch, n, _ = tokens.shape
+        r = self._shape.head_dim
+        together = max(1, LOGITS_AT_ONCE // (batch * n * n))
+        for start in range(0, self._shape.heads, together):
+            end = min(start + together, self._shape.heads)
+            part = slice(start * r, end * r)
+            yield (
+                _by_head(tokens @ self._queries[:, part], r),
+                _by_head(tokens @ self._keys[:, part], r),
+                part,
+            )
+
+    def _attend(self, tokens: Tensor) -> Tensor:
+        inner = self._shape.heads * self._shape.head_dim
+        values = self._weights("values", self._shape.width, inner)
+        output = self._weights("output", inner, self._shape.width)
+        found = torch.zeros_like(tokens)
+        for queries, keys, part in self._heads(tokens):
+            weights = torch.softmax(queries @ keys.mT / self.temperature, dim=-1)
+            mixed = weights @ _by_head(tokens @ values[:, part], self._shape.head_dim)
+            found += mixed.permute(1, 2, 0, 3).flatten(2) @ output[part]
+        return found
+
+    def _mlp(self, tokens: Tensor) -> Tensor:
+        hidden = tokens @ self._weights("expand", self._shape.width, self._shape.mlp_width)
+        return hidden.relu() @ self._weights("contract", self._shape.mlp_width, self._shape.width)
+
+    def _read(self, tokens: Tensor) -> Tensor:
+        return _layer_norm(tokens) if self._shape.norm == "pre" else tokens
+
+    def _joined(self, tokens: Tensor, part: Tensor) -> Tensor:
+        found = tokens + part if self._shape.skip else part
+        return _layer_norm(found) if self._shape.norm == "post" else found
+
+
+def collapse(tokens: Float[Tensor, "b n d"]) -> float:
+    """How far tokens are from all being equal: ‖X − 1·x̄ᵀ‖_F / ‖X‖_F, averaged over the batch.
+
+    >>> collapse(torch.ones(1, 3, 2, dtype=torch.float64))
+    0.0
+    """
+    apart = tokens - tokens.mean(dim=-2, keepdim=True)
+    share = apart.flatten(1).norm(dim=1) / tokens.flatten(1).norm(dim=1)
+    return float(share.mean())
+
+
+def _by_head(flat: Tensor, head_dim: int) -> Tensor:
+    return flat.unflatten(-1, (-1, head_dim)).permute(2, 0, 1, 3)
+
+
+def _layer_norm(tokens: Tensor) -> Tensor:
+    return torch.nn.functional.layer_norm(tokens, tokens.shape[-1:])

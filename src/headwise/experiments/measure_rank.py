@@ -1,0 +1,104 @@
+"""What rank do attention matrices have at initialisation? Every head and every batch item."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from headwise.data.synthetic import InputLaw, random_tokens
+from headwise.experiments.initial_stack import (
+    InitialLayer,
+    StackShape,
+    WeightLaw,
+    collapse,
+)
+from headwise.experiments.rank_statistics import RankStatistics
+from headwise.randomness import stream
+from headwise.runs import Row, Spec, device
+from headwise.spectra import count
+
+#: Layers are numbered from 1.
+LayerNumbers = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+
+
+class MeasureRank(Spec, frozen=True):
+    """Rank over length of attention at initialisation, one row for each layer asked for.
+
+    The defaults are the rank paper's: 384 wide, 100 tokens, batch 32, everything N(0, 1),
+    T = √d_h, ε = 1e-8, float64. ``shift`` is added to every entry of the inputs. Without
+    ``heads`` there are width // head_dim of them.
+
+    >>> row = MeasureRank(width=8, head_dim=4, tokens=5, batch=2).ask()[0]
+    >>> row["count"], 0 < row["mean"] <= 1
+    (4, True)
+    """
+
+    kind: Literal["measure_rank"] = "measure_rank"
+    revision: Literal[1] = 1
+    head_dim: PositiveInt
+    width: PositiveInt = 384
+    heads: PositiveInt | None = None
+    tokens: PositiveInt = 100
+    batch: PositiveInt = 32
+    inputs: InputLaw = "normal(0,1)"
+    shift: float = 0.0
+    weights: WeightLaw = "normal(0,1)"
+    temperature: PositiveFloat | None = None
+    epsilon: PositiveFloat = 1e-8
+    layers: LayerNumbers = (1,)
+    mlp_width: Annotated[int, Field(ge=0)] = 512
+    skip: bool = True
+    norm: Literal["post", "pre", "none"] = "post"
+    dtype: Literal["float64"] = "float64"
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _has_a_head(self) -> MeasureRank:
+        if self.heads is None and self.head_dim > self.width:
+            raise ValueError(f"no head of dimension {self.head_dim} fits in width {self.width}")
+        return self
+
+    def ask(self) -> list[Row]:
+        """One row per layer, in the order of the layers."""
+        tokens, rows = self._tokens(), []
+        for number in range(1, max(self.layers) + 1):
+            layer = InitialLayer(self._shape(), self.seed, number, device())
+            if number in self.layers:
+                rows.append({"layer": number, **self._measured(layer, tokens)})
+            if number < max(self.layers):
+                tokens = layer(tokens)
+        return rows
+
+    def _tokens(self) -> torch.Tensor:
+        # Drawn on the CPU, so that the same spec has the same inputs on every device.
+        shape = (self.batch, self.tokens, self.width)
+        drawn = random_tokens(self.inputs, shape, stream(self.seed, "inputs"))
+        return (drawn + self.shift).to(device())
+
+    def _shape(self) -> StackShape:
+        return StackShape(
+            width=self.width,
+            head_dim=self.head_dim,
+            heads=self.heads or self.width // self.head_dim,
+            mlp_width=self.mlp_width,
+            weights=self.weights,
+            temperature=self.temperature,
+            skip=self.skip,
+            norm=self.norm,
+        )
+
+    def _measured(self, layer: InitialLayer, tokens: torch.Tensor) -> Row:
+        found, squares, parts = RankStatistics(columns=self.tokens), 0.0, 0
+        for part in layer.logits(tokens):
+            found.add(count(part, self.epsilon))
+            squares += float(part.values.square().mean()) * len(part.values)
+            parts += len(part.values)
+        return {
+            **found.row(),
+            "logit_size": (squares / parts) ** 0.5,
+            "input_mean": float(tokens.mean()),
+            "input_spread": float(tokens.std()),
+            "collapse": collapse(tokens),
+        }

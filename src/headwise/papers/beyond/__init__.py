@@ -1,0 +1,1 @@
+"""Exhibits that neither paper has: what its measurements rest on, and where they end."""

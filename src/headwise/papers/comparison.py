@@ -1,0 +1,98 @@
+"""Printed value against measured value: one rule for every cell of every exhibit.
+
+A cell agrees when the two differ by at most max(0.015, 3 combined standard errors). The rule
+was fixed before anything was run, and it is the only one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headwise.report import Table
+
+#: The least difference that counts, whatever the standard errors.
+FLOOR = 0.015
+
+#: How many combined standard errors a difference may have.
+STANDARD_ERRORS = 3.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed value and what was measured for it.
+
+    >>> cell = Cell("100 tokens, d_h 64", printed=0.606, measured=0.596, stderr=0.002)
+    >>> cell.agrees, round(cell.tolerance, 3)
+    (True, 0.015)
+    """
+
+    name: str
+    printed: float
+    measured: float
+    stderr: float
+    printed_stderr: float = 0.0
+
+    @property
+    def difference(self) -> float:
+        """Measured less printed."""
+        return self.measured - self.printed
+
+    @property
+    def tolerance(self) -> float:
+        """How far apart the two may lie."""
+        return max(FLOOR, STANDARD_ERRORS * math.hypot(self.stderr, self.printed_stderr))
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they lie no further apart."""
+        return abs(self.difference) <= self.tolerance
+
+
+def verdict(cells: Sequence[Cell]) -> str:
+    """How many of the cells agree, in words.
+
+    >>> verdict([Cell("a", 0.5, 0.5, 0.0), Cell("b", 0.5, 0.6, 0.0)])
+    '1 of 2 agree'
+    """
+    if not cells:
+        return "nothing printed to compare with"
+    agreeing = sum(cell.agrees for cell in cells)
+    return (
+        f"all {len(cells)} agree"
+        if agreeing == len(cells)
+        else (f"{agreeing} of {len(cells)} agree")
+    )
+
+
+def comparison_table(cells: Sequence[Cell]) -> Table:
+    """Every cell with its verdict; those that differ are stressed.
+
+    >>> print(comparison_table([Cell("d_h 2", 0.5, 0.6, 0.001)]).text())
+    cell   printed  measured  ± standard error  difference  allowed  verdict
+    d_h 2      0.5       0.6             0.001         0.1    0.015  differs*
+    """
+    columns = (
+        "cell",
+        "printed",
+        "measured",
+        "± standard error",
+        "difference",
+        "allowed",
+        "verdict",
+    )
+    rows = tuple(
+        (
+            cell.name,
+            cell.printed,
+            round(cell.measured, 4),
+            round(cell.stderr, 4),
+            round(cell.difference, 4),
+            round(cell.tolerance, 4),
+            "agrees" if cell.agrees else "differs",
+        )
+        for cell in cells
+    )
+    differing = frozenset((i, 6) for i, cell in enumerate(cells) if not cell.agrees)
+    return Table(columns, rows, differing, title="Printed and measured")

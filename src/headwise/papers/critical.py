@@ -1,0 +1,77 @@
+"""The rank paper's critical head dimension, and how much noise, threshold and grid move it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from headwise.errors import BadInputError
+from headwise.papers.rank_rows import Place, Pooled
+from headwise.randomness import stream_seed
+from headwise.report import Table
+from headwise.theory import corrected_law, saturation_row
+
+#: "Less than or around 0.01": as written, and what the printed choices need.
+THRESHOLDS = (0.010, 0.013)
+
+#: Head dimensions between neighbouring rows of a finer or coarser table, all from 16 to 160.
+STEPS = (4, 8, 16, 32)
+
+_DRAWS = 2000
+
+
+def critical_table(
+    points: Mapping[int, Mapping[Place, Pooled]], printed: Mapping[int, int]
+) -> Table:
+    """For each length: printed, by two thresholds, under noise, and by the law on other grids.
+
+    >>> found = {8: Pooled(0.5, 0.1, 9, 0.001), 16: Pooled(0.505, 0.1, 9, 0.001)}
+    >>> critical_table({25: found}, {25: 16}).rows[0][:4]
+    (25, 16, '8', '8')
+    """
+    columns = (
+        "tokens",
+        "printed",
+        *(f"measured, threshold {limit:.3f}" for limit in THRESHOLDS),
+        "under the noise of one run, threshold 0.013",
+        *(f"by the law, grid of {step}" for step in STEPS),
+    )
+    rows = tuple(
+        (
+            n,
+            printed[n],
+            *(_rule(dict(_means(points[n])), limit) for limit in THRESHOLDS),
+            _under_noise(points[n], seed=n),
+            *(_rule(_law_on_grid(n, step), THRESHOLDS[1]) for step in STEPS),
+        )
+        for n in points
+    )
+    return Table(columns, rows, title="Critical head dimension: one rule, many answers")
+
+
+def _means(points: Mapping[Place, Pooled]) -> dict[int, float]:
+    return {int(r): point.mean for r, point in points.items()}
+
+
+def _rule(means: Mapping[int, float], threshold: float) -> str:
+    try:
+        return str(saturation_row(list(means), list(means.values()), threshold))
+    except BadInputError:
+        return f"above {max(means)}"
+
+
+def _law_on_grid(n: int, step: int) -> dict[int, float]:
+    return {r: float(corrected_law(n, r)) for r in range(16, 161, step)}
+
+
+def _under_noise(points: Mapping[Place, Pooled], seed: int) -> str:
+    """How often each answer would come out if the means were measured again, with noise."""
+    generator = np.random.default_rng(stream_seed(seed, "critical head dimension"))
+    dims = [int(r) for r in points]
+    mean = np.array([point.mean for point in points.values()])
+    error = np.array([point.run_stderr for point in points.values()])
+    drawn = generator.normal(mean, error, (_DRAWS, len(dims)))
+    answers = [_rule(dict(zip(dims, map(float, row), strict=True)), THRESHOLDS[1]) for row in drawn]
+    counts = sorted(((answers.count(a), a) for a in set(answers)), reverse=True)
+    return ", ".join(f"{a} ({c / _DRAWS:.0%})" for c, a in counts[:4])

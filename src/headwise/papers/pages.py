@@ -1,0 +1,97 @@
+"""Exhibits as files: figures beside each other, and one page that holds them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headwise import __version__
+from headwise.papers.comparison import comparison_table, verdict
+from headwise.papers.exhibit import Presentation
+from headwise.papers.reproduction import Reproduced
+from headwise.report import (
+    Section,
+    Table,
+    draw,
+    inline_svg,
+    page,
+    save_figure,
+    write_page,
+)
+
+#: What the page is called.
+PAGE = "report.html"
+
+
+def write_exhibits(found: Sequence[Reproduced], folder: Path) -> list[Path]:
+    """Every figure as PNG, SVG and PDF, and the page; the page comes first."""
+    figures: list[Path] = []
+    sections = []
+    for one in found:
+        if one.presentation is not None:
+            figure = draw(one.presentation.panels) if one.presentation.panels else None
+            if figure is not None:
+                name = one.wanted.exhibit.name.replace("/", "_")
+                figures += save_figure(figure, folder / name)
+            sections.append(_section(one, one.presentation, figure))
+    text = page("Exhibits reproduced by headwise", _lead(found), sections, _foot())
+    return [write_page(text, folder / PAGE), *figures]
+
+
+def summary_table(found: Sequence[Reproduced]) -> Table:
+    """One line for each exhibit: scale, printed cells, claims.
+
+    >>> summary_table([]).columns
+    ('exhibit', 'scale', 'printed values', 'claims')
+    """
+    rows = []
+    for one in found:
+        name, scale = one.wanted.exhibit.name, one.wanted.scale.value
+        if one.presentation is None:
+            rows.append((name, scale, one.problem, ""))
+        else:
+            rows.append((name, scale, verdict(one.presentation.cells), _claims(one.presentation)))
+    return Table(("exhibit", "scale", "printed values", "claims"), tuple(rows))
+
+
+def _claims(presentation: Presentation) -> str:
+    if not presentation.claims:
+        return ""
+    held = sum(holds for _, holds in presentation.claims)
+    return f"{held} of {len(presentation.claims)} hold"
+
+
+def _lead(found: Sequence[Reproduced]) -> str:
+    return (
+        f"{sum(one.presentation is not None for one in found)} figures and tables. A printed "
+        "value agrees when the measured one is within max(0.015, 3 combined standard errors) of "
+        "it; the rule is the same everywhere."
+    )
+
+
+def _foot() -> str:
+    return f"headwise {__version__}. Every number here traces to a stored row."
+
+
+def _section(one: Reproduced, shown: Presentation, figure: object | None) -> Section:
+    tables = [*_claims_table(shown), *shown.tables]
+    tables += [comparison_table(shown.cells)] if shown.cells else []
+    return Section(
+        title=f"{one.wanted.exhibit.title} ({one.wanted.exhibit.name}, {one.wanted.scale.value})",
+        words=(
+            one.wanted.exhibit.caption,
+            *shown.remarks,
+            *([f"Printed values: {verdict(shown.cells)}."] if shown.cells else []),
+            "Computed with " + "; ".join(one.sources) + ".",
+        ),
+        figures=(inline_svg(figure),) if figure is not None else (),
+        tables=tuple(tables),
+    )
+
+
+def _claims_table(shown: Presentation) -> list[Table]:
+    if not shown.claims:
+        return []
+    rows = tuple((claim, "holds" if holds else "does not hold") for claim, holds in shown.claims)
+    stressed = frozenset((i, 1) for i, (_, holds) in enumerate(shown.claims) if not holds)
+    return [Table(("claim", "seen"), rows, stressed, title="What the paper says in words")]

@@ -1,0 +1,16 @@
+"""Values the papers print, as the package carries them: one small CSV file per table."""
+
+from __future__ import annotations
+
+import csv
+from importlib.resources import files
+
+
+def printed_table(name: str) -> list[dict[str, str]]:
+    """The lines of a printed table, every value as text.
+
+    >>> printed_table("rank2026_table_1")[0]
+    {'tokens': '25', 'head_dim': '2', 'mean': '0.250', 'std': '0.051'}
+    """
+    text = (files("headwise.papers") / "printed" / f"{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

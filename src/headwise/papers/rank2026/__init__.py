@@ -1,0 +1,1 @@
+"""Exhibits of *On the Limitation and Redundancy of Transformers: A Rank Perspective*."""

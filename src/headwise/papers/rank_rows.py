@@ -1,0 +1,106 @@
+"""Rows of measured ranks as what exhibits show: pooled over seeds, as curves, as cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headwise.papers.comparison import Cell
+from headwise.report import Curve, Line
+from headwise.runs import Row
+
+#: Where on an axis a point lies.
+Place = float | int
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Rank over length of many matrices: the rows of several seeds taken together.
+
+    >>> row = {"mean": 0.5, "std": 0.1, "count": 10, "stderr": 0.02}
+    >>> found = pooled([row, row | {"mean": 0.7}])
+    >>> found.mean, found.count, found.runs, round(found.run_stderr, 9)
+    (0.6, 20, 2, 0.02)
+    """
+
+    mean: float
+    std: float
+    count: int
+    stderr: float
+    runs: int = 1
+
+    @property
+    def run_stderr(self) -> float:
+        """The standard error that one of the runs has by itself."""
+        return self.stderr * math.sqrt(self.runs)
+
+
+def pooled(rows: Sequence[Row]) -> Pooled:
+    """Rows of one setting, drawn with different seeds, as one.
+
+    >>> pooled([{"mean": 0.5, "std": 0.1, "count": 10, "stderr": 0.02}]).stderr
+    0.02
+    """
+    total = sum(row["count"] for row in rows)
+    shares = [row["count"] / total for row in rows]
+    mean = sum(share * row["mean"] for share, row in zip(shares, rows, strict=True))
+    square = sum(
+        share * (row["std"] ** 2 + (row["mean"] - mean) ** 2)
+        for share, row in zip(shares, rows, strict=True)
+    )
+    error = math.hypot(*(share * row["stderr"] for share, row in zip(shares, rows, strict=True)))
+    return Pooled(mean, math.sqrt(square), total, error, runs=len(rows))
+
+
+def pooled_by(rows: Iterable[Row], field: str) -> dict[Place, Pooled]:
+    """Rows pooled for each value of a field, in rising order of that value.
+
+    >>> row = {"mean": 0.5, "std": 0.1, "count": 10, "stderr": 0.02}
+    >>> list(pooled_by([row | {"head_dim": 4}, row | {"head_dim": 2}], "head_dim"))
+    [2, 4]
+    """
+    rows = list(rows)
+    places = sorted({row[field] for row in rows})
+    return {place: pooled([row for row in rows if row[field] == place]) for place in places}
+
+
+def rank_curve(
+    label: str,
+    points: Mapping[Place, Pooled],
+    printed: Mapping[Place, float] | None = None,
+    law: Mapping[Place, float] | None = None,
+) -> Curve:
+    """A curve of mean ranks with a band of one standard deviation of single matrices.
+
+    >>> rank_curve("100 tokens", {2: Pooled(0.1, 0.02, 32, 0.001)}).spread
+    (0.02,)
+    """
+    return Curve(
+        label,
+        _line({place: point.mean for place, point in points.items()}),
+        spread=tuple(point.std for point in points.values()),
+        printed=_line(printed or {}),
+        law=_line(law or {}),
+    )
+
+
+def rank_cell(
+    name: str, measured: Pooled, printed: float, printed_std: float | None = None
+) -> Cell:
+    """A printed mean compared with a measured one.
+
+    The paper's runs have as many matrices as one of ours, so the standard error of a printed
+    mean is taken as that of one such run, scaled by the ratio of the printed and the measured
+    spread; without a printed spread, as ours.
+
+    >>> found = Pooled(0.600, 0.03, 64, 0.002)
+    >>> rank_cell("d_h 64", found, 0.610, printed_std=0.06).printed_stderr
+    0.004
+    """
+    ratio = 1.0 if printed_std is None or measured.std == 0 else printed_std / measured.std
+    return Cell(name, printed, measured.mean, measured.stderr, measured.run_stderr * ratio)
+
+
+def _line(points: Mapping[Place, float]) -> Line:
+    return Line(tuple(points), tuple(points.values()))
