@@ -4,10 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test check lint types contract docs clean bench-rank bench-law bench-layer bench-engine
+.PHONY: demo test check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records
 
 demo: .venv/.runs
-	$(BIN)/headwise demo
+	$(BIN)/headwise advise --out local/advice.html
 
 test: check
 	$(BIN)/pytest -n auto -q
@@ -38,6 +38,28 @@ bench-layer: .venv/.develops
 
 bench-engine: .venv/.develops
 	$(BIN)/python benchmarks/bench_engine.py
+
+# Trains the small tasks anew, shortened (a few minutes), judges that, then the rows on record.
+RERUN := local/advice-rerun.jsonl
+bench-advice: .venv/.develops
+	rm -f $(RERUN)
+	$(BIN)/python -m benchmarks.advice.sweep --rows $(RERUN) --tasks digits-patches \
+	  --sweeps heads --seeds 0,1 --steps 300
+	$(BIN)/python -m benchmarks.advice.sweep --rows $(RERUN) --tasks digits-pixels \
+	  --sweeps heads --ranks 3 --seeds 0,1 --steps 150
+	$(BIN)/python -m benchmarks.advice.sweep --rows $(RERUN) --tasks farthest-planted-8 \
+	  --sweeps single,heads --seeds 0,1 --steps 600
+	$(BIN)/python -m benchmarks.advice.judge --rows $(RERUN)
+	$(BIN)/python -m benchmarks.advice.judge
+
+bench-training: .venv/.develops
+	$(BIN)/python benchmarks/bench_training.py
+
+bench-exhibits: .venv/.develops
+	$(BIN)/python benchmarks/bench_exhibits.py
+
+verify-records: .venv/.develops
+	$(BIN)/python benchmarks/verify_records.py
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headwise needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11")'

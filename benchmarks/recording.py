@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -39,8 +40,14 @@ def _wait() -> None:
         torch.cuda.synchronize()
 
 
+#: Names the revision where git cannot: in a copy that left its history behind.
+REVISION = "HEADWISE_REVISION"
+
+
 def code_version() -> str:
-    """The package version and, in a checkout, the revision it stands at."""
+    """The package version and the revision it stands at, by git or by HEADWISE_REVISION."""
+    if os.environ.get(REVISION):
+        return f"{headwise.__version__}+{os.environ[REVISION]}"
     words = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
     try:
         folder = Path(__file__).parent

@@ -50,6 +50,10 @@ class StoppedError(HeadwiseError):
     """The run was interrupted; what was answered until then is stored."""
 
 
+class CheckpointError(HeadwiseError):
+    """A checkpoint belongs to another run; it is neither used nor overwritten."""
+
+
 class MissingExtraError(HeadwiseError):
     """An optional dependency is not installed."""
 

@@ -26,10 +26,10 @@ def planned(target: str) -> str:
     return done.stdout
 
 
-def test_demo_installs_the_pinned_versions_and_runs_the_demo():
+def test_demo_installs_the_pinned_versions_and_asks_for_advice():
     plan = planned("demo")
     assert plan.index("-m venv .venv") < plan.index("-c constraints.txt -e .")
-    assert plan.rstrip().endswith(".venv/bin/headwise demo")
+    assert plan.rstrip().endswith(".venv/bin/headwise advise --out local/advice.html")
 
 
 def test_test_runs_every_check():
@@ -50,7 +50,7 @@ def test_every_target_is_phony_or_a_file():
     assert targets == phony
 
 
-@pytest.mark.parametrize("extra", ["", "dev", "docs", "cluster", "postgres", "parquet"])
+@pytest.mark.parametrize("extra", ["", "dev", "docs", "cluster", "postgres", "parquet", "vision"])
 def test_every_requirement_is_pinned(extra):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = project["optional-dependencies"][extra] if extra else project["dependencies"]

@@ -59,7 +59,7 @@ def test_help_takes_less_than_three_tenths_of_a_second():
     assert 0 < min(seconds_of_help() for _ in range(3)) < 0.3
 
 
-@pytest.mark.parametrize("package", ["headwise.spectra", "headwise.attention"])
+@pytest.mark.parametrize("package", ["headwise.spectra", "headwise.attention", "headwise.training"])
 def test_the_measuring_core_does_without_the_command_line(package):
     loaded = loaded_by(f"import {package}")
     assert "torch" in loaded

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import headwise.attention.rank_one as kernel
 from attention.copies import close
-from headwise.attention import native
-from headwise.attention.rank_one import rank_one_attention
+from headwise import native
+from headwise.attention.rank_one import SOURCE, rank_one_attention
 
 
 def plain(q, k, v):
@@ -93,7 +93,7 @@ class TestMachineCode:
     def _compiler(self):
         if shutil.which("cc") is None and shutil.which("gcc") is None:
             pytest.skip("needs a C compiler")
-        assert native.library() is not None
+        assert native.library(SOURCE) is not None
 
     @settings(deadline=None, max_examples=60)
     @given(
@@ -124,7 +124,7 @@ class TestMachineCode:
         wanted = plain(*(t.double() for t in inputs)).detach()
         inputs = [t.detach() for t in inputs]
         machine = (rank_one_attention(*inputs).double() - wanted).abs().max()
-        monkeypatch.setattr(native, "library", lambda: None)
+        monkeypatch.setattr(native, "library", lambda source: None)
         blocks = (rank_one_attention(*inputs).double() - wanted).abs().max()
         assert 0 < float(machine) < 4 * float(blocks)
 
@@ -132,7 +132,7 @@ class TestMachineCode:
     @pytest.mark.parametrize("way", ["machine code", "torch"])
     def test_huge_logits_pick_one_value_without_overflow(self, monkeypatch, scale, way):
         if way == "torch":
-            monkeypatch.setattr(native, "library", lambda: None)
+            monkeypatch.setattr(native, "library", lambda source: None)
         q, k, v = triple(2, 16, 16, 67, dtype=torch.float32)
         big = [(scale * t).detach().requires_grad_() for t in (q, k)]
         found = value_and_gradients(rank_one_attention, [*big, v], torch.ones(2, 16, 67))
@@ -146,18 +146,18 @@ class TestMachineCode:
 
     def test_without_a_compiler_torch_does_it(self, monkeypatch):
         monkeypatch.setattr(shutil, "which", lambda name: None)
-        assert native.library.__wrapped__() is None
+        assert native.library.__wrapped__(SOURCE) is None
 
     def test_a_compiler_that_fails_is_no_error(self, monkeypatch, tmp_path):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         monkeypatch.setattr(native, "FLAGS", ("-no-such-flag",))
-        assert native.library.__wrapped__() is None
+        assert native.library.__wrapped__(SOURCE) is None
 
     def test_it_is_compiled_once(self, monkeypatch, tmp_path):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        native.library.__wrapped__()
+        native.library.__wrapped__(SOURCE)
         made = [p.stat().st_mtime_ns for p in (tmp_path / "headwise").iterdir()]
-        native.library.__wrapped__()
+        native.library.__wrapped__(SOURCE)
         assert made == [p.stat().st_mtime_ns for p in (tmp_path / "headwise").iterdir()]
         assert len(made) == 1
 

@@ -8,7 +8,11 @@ from headwise.spectra import LogWeights, near_hardmax
 from headwise.spectra.blocks import find_blocks
 from headwise.spectra.blocks import singular_values as block_values
 from headwise.spectra.dominant import dominant_entries, dominant_weights
-from headwise.spectra.near_hardmax import count_near_hardmax, spectrum_near_hardmax
+from headwise.spectra.near_hardmax import (
+    count_by_arrays,
+    count_near_hardmax,
+    spectrum_near_hardmax,
+)
 from oracles import causal, normal, random_head_logits, singular_values, svd_rank
 
 EPSILON = 1e-8
@@ -104,7 +108,7 @@ def test_the_window_matters(monkeypatch):
     """Without the ties to anchored columns a value below ε would be counted."""
     monkeypatch.setattr(near_hardmax, "_slack", lambda rest, *_: np.zeros(rest.shape[0]))
     matrix = ladder(40, 1.2 * EPSILON)
-    low, high, _ = count_near_hardmax(dominant_entries(matrix, EPSILON), np.array([EPSILON]))
+    low, high, _ = count_by_arrays(dominant_entries(matrix, EPSILON), np.array([EPSILON]))
     assert low.tolist() == high.tolist() == [80]
     assert int(svd_rank(matrix)) == 40
 

@@ -64,8 +64,8 @@ def law_by_nested_quadrature(n: int, d: int) -> float:
     ("n", "d", "rho"), [(5, 2, 1.5), (30, 3, 2.0), (1000, 16, 5.0), (10**6, 12, 6.5)]
 )
 def test_picking_probability_agrees_with_mpmath(n, d, rho):
-    sizes = (torch.tensor([[float(value)]], dtype=torch.float64) for value in (rho, n, d))
-    assert float(picking.odds(*sizes)) == pytest.approx(odds_by_mpmath(n, d, rho), rel=1e-8)
+    sizes = (np.array([[float(value)]]) for value in (rho, n, d))
+    assert picking.odds(*sizes).item() == pytest.approx(odds_by_mpmath(n, d, rho), rel=1e-8)
 
 
 @pytest.mark.parametrize(("n", "d"), [(5, 2), (30, 3), (20, 7), (1000, 16), (100, 64)])
@@ -84,11 +84,11 @@ def test_law_does_not_depend_on_the_number_of_nodes(monkeypatch):
 
 
 def test_picking_probabilities_sum_to_one_over_the_whole_range():
-    lengths = torch.tensor([2.0, 3, 17, 1e3, 1e6, 1e9, 1e12], dtype=torch.float64)
+    lengths = np.array([2.0, 3, 17, 1e3, 1e6, 1e9, 1e12])
     for d in (1, 2, 3, 5, 16, 100, 3000, 10**5):
-        rule = picking.key_norms(lengths, torch.full_like(lengths, d))
+        rule = picking.key_norms(lengths, np.full_like(lengths, d))
         total = lengths * rule.mean(rule.odds)
-        torch.testing.assert_close(total, torch.ones_like(total), rtol=1e-6, atol=0)
+        np.testing.assert_allclose(total, 1, rtol=1e-6)
 
 
 def test_a_rule_that_misses_one_is_refused(monkeypatch):

@@ -58,7 +58,7 @@ def test_choices_in_parts_are_the_choices_at_once(monkeypatch):
     queries = torch.randn(3, 37, 5, generator=generator)
     keys = torch.randn(3, 11, 5, generator=generator)
     whole = hardmax_choices(queries, keys)
-    monkeypatch.setattr("headwise.theory.montecarlo._SCORES", 100)
+    monkeypatch.setattr("headwise.attention.operator.LOGITS_AT_ONCE", 100)
     assert torch.equal(hardmax_choices(queries, keys), whole)
     assert torch.equal(whole, (queries @ keys.mT).argmax(-1))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -267,6 +270,36 @@ def as_mask(mask: Mask | Tensor) -> Mask:
         f"the mask has dtype {_name(mask.dtype)}",
         hint="pass booleans (true: may attend) or floats that are added to the logits",
     )
+
+
+_TRUSTED: ContextVar[bool] = ContextVar("trusted masks", default=False)
+
+
+@contextmanager
+def trusted_masks() -> Iterator[None]:
+    """Inside, layers take it that every query may attend to some key, and do not look.
+
+    Where the values of a mask cannot be looked at (a vectorised call, a recorded graph). A
+    query that may attend to nothing gets NaN there.
+
+    >>> with trusted_masks():
+    ...     masks_are_trusted()
+    True
+    """
+    token = _TRUSTED.set(True)
+    try:
+        yield
+    finally:
+        _TRUSTED.reset(token)
+
+
+def masks_are_trusted() -> bool:
+    """Whether ``trusted_masks`` is in force.
+
+    >>> masks_are_trusted()
+    False
+    """
+    return _TRUSTED.get()
 
 
 def refuse_masked_rows(row_maximum: Tensor) -> None:

@@ -23,6 +23,8 @@ from headwise.shapes import Float, Int
 LOGITS_AT_ONCE = 2**22
 #: A GPU needs larger pieces to be busy: 32 times as many, 1 GiB in float64.
 GPU_FACTOR = 32
+#: Rows and columns of scores that an arg-max is sought in: a CPU's cache holds the first.
+CPU_TILE, GPU_TILE = (256, 1024), (4096, 2**20)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +143,9 @@ def streaming_argmax(
     shape = torch.Size([*queries.shape[:-1], keys.shape[-2]])
     seek = _Seek(queries, keys, as_mask(mask), Grid.whole(shape, queries.device))
     at_once = max(1, _logits_at_once(queries.device) // shape[:-2].numel())
-    height = min(shape[-2], 4096, at_once)
-    width = at_once // height
+    tallest, widest = GPU_TILE if queries.is_cuda else CPU_TILE
+    height = min(shape[-2], tallest, at_once)
+    width = min(at_once // height, widest)
     return torch.cat([seek.best(rows, width) for rows in chunks(shape[-2], height)], dim=-1)
 
 

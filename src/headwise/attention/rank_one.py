@@ -23,12 +23,17 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from headwise.attention import native
+from headwise import native
 from headwise.shapes import Float
+
+SOURCE = Path(__file__).with_suffix(".c")
 
 #: Elementwise operations of at most this many elements run on the calling thread in torch
 #: (its grain size), so that our threads, one per core, do not start threads of their own.
@@ -64,7 +69,7 @@ def _forward(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Ten
     tensors = (queries, keys, values, mixed, total, slope)
     library = _native(queries)
     if library is not None:
-        native.call(library.rank_one_forward, tensors, _sizes(queries, keys))
+        _call(library.rank_one_forward, tensors, _sizes(queries, keys))
     else:
         _in_blocks(_stream_over_keys, tensors, longest=queries.shape[1])
     return mixed, total, slope
@@ -89,7 +94,7 @@ def _backward(
     tensors = (gradient, queries, keys, values, mixed, total, *found)
     library = _native(queries)
     if library is not None:
-        native.call(library.rank_one_backward, tensors, _sizes(queries, keys))
+        _call(library.rank_one_backward, tensors, _sizes(queries, keys))
     else:
         _in_blocks(_stream_over_queries, tensors, longest=keys.shape[1])
     return found
@@ -97,7 +102,29 @@ def _backward(
 
 def _native(queries: Tensor) -> ctypes.CDLL | None:
     float32_on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32
-    return native.library() if float32_on_cpu else None
+    return native.library(SOURCE) if float32_on_cpu else None
+
+
+def _call(
+    function: Callable[..., int], tensors: tuple[Tensor, ...], sizes: tuple[int, ...]
+) -> None:
+    """Run machine code on contiguous float32 tensors, sequences over threads.
+
+    ctypes lets go of the interpreter lock, so plain threads use every core. They are made for
+    the call: a pool that lives on would not survive a fork.
+    """
+    sequences = tensors[0].shape[0]
+    threads = max(1, min(torch.get_num_threads(), sequences))
+    pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
+    numbers = [ctypes.c_long(size) for size in sizes]
+
+    def share(thread: int) -> int:
+        first, last = (sequences * (thread + step) // threads for step in (0, 1))
+        return function(*pointers, *numbers, ctypes.c_long(first), ctypes.c_long(last))
+
+    with ThreadPoolExecutor(threads) as pool:
+        if any(pool.map(share, range(threads))):
+            raise MemoryError("the rank-one kernel found no memory for its keys and values")
 
 
 def _sizes(queries: Tensor, keys: Tensor) -> tuple[int, int, int]:
@@ -208,3 +235,23 @@ def _(gradient: Tensor, queries: Tensor, keys: Tensor, *known: Tensor) -> tuple[
 
 
 _forward.register_autograd(_gradients, setup_context=_remember)
+
+
+def folded(operation: Callable[..., Any], info: Any, in_dims: tuple, *given: Any) -> Any:
+    """The vectorised form of an operation on sequences: members become further sequences."""
+    members = info.batch_size
+    whole = [
+        _with_members(value, axis, members) if isinstance(value, Tensor) else value
+        for value, axis in zip(given, in_dims, strict=True)
+    ]
+    found = operation(*whole)
+    return tuple(t.unflatten(0, (members, -1)) for t in found), (0,) * len(found)
+
+
+def _with_members(tensor: Tensor, axis: int | None, members: int) -> Tensor:
+    first = tensor.expand(members, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+    return first.flatten(0, 1).contiguous()
+
+
+_forward.register_vmap(partial(folded, _forward))
+_backward.register_vmap(partial(folded, _backward))

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from headwise.attention.masks import EVERYTHING, Grid, Mask, as_mask, refuse_masked_rows
+from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask, as_mask, refuse_masked_rows
 from headwise.errors import BadInputError
 from headwise.shapes import Float
 from headwise.spectra import LogWeights
@@ -46,8 +46,12 @@ def logits(
     """
     queries, keys = checked_pair(queries, keys)
     temperature = checked_temperature(temperature, queries.shape[-1])
-    scaled = (queries.double() @ keys.double().mT) / temperature
-    values = as_mask(mask).apply(scaled, Grid.whole(scaled.shape, scaled.device))
+    scaled = (queries.double() @ keys.double().mT).div_(temperature)
+    mask = as_mask(mask)
+    if isinstance(mask, Everything):
+        # Nothing is masked or added: three passes over the logits are saved.
+        return LogWeights(scaled, error=product_error(queries, keys, temperature))
+    values = mask.apply(scaled, Grid.whole(scaled.shape, scaled.device))
     refuse_masked_rows(values.amax(-1))
     return LogWeights(values, error=logit_error(queries, keys, temperature, values))
 
@@ -86,11 +90,24 @@ def hardmax_matrix(
 def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tensor) -> Tensor:
     """How far each row of computed logits may lie from the exact ones.
 
-    γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T covers the inner product, the division and the norms
-    themselves; the sum with a bias adds one rounding of the result.
+    To the error of q·k/T the sum with a bias adds one rounding of the result.
 
     >>> one = torch.ones(1, 1, dtype=torch.float64)
     >>> bool(logit_error(one, one, 1.0, one) < 1e-15)
+    True
+    """
+    reach = torch.where(values.isfinite(), values.abs(), 0.0).amax(-1)
+    return product_error(queries, keys, temperature) + unit_roundoff(torch.float64) * reach
+
+
+def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
+    """How far each row of q·k/T may lie from the exact one, before anything is added to it.
+
+    γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T covers the inner product, the division and the norms
+    themselves.
+
+    >>> one = torch.ones(1, 1, dtype=torch.float64)
+    >>> bool(product_error(one, one, 1.0) < 1e-15)
     True
     """
     q_norm = torch.linalg.vector_norm(queries.double(), dim=-1)
@@ -98,8 +115,7 @@ def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tenso
     u = unit_roundoff(torch.float64)
     size = queries.shape[-1] + 4
     arithmetic = size * u / (1 - size * u) * q_norm * k_norm
-    reach = torch.where(values.isfinite(), values.abs(), 0.0).amax(-1)
-    return (arithmetic + _hidden(queries, keys, q_norm, k_norm)) / temperature + u * reach
+    return (arithmetic + _hidden(queries, keys, q_norm, k_norm)) / temperature
 
 
 def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Tensor:

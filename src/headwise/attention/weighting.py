@@ -8,8 +8,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from headwise.attention.masks import Causal, Everything, Grid, Mask, refuse_masked_rows
+from headwise.attention.masks import (
+    Causal,
+    Everything,
+    Grid,
+    Mask,
+    masks_are_trusted,
+    refuse_masked_rows,
+)
 from headwise.attention.rank_one import rank_one_attention
+from headwise.attention.short import served, short_attention
 from headwise.errors import BadInputError
 
 
@@ -77,6 +85,8 @@ class Softmax(Weighting):
 
     def mix(self, heads: Heads) -> Tensor:
         """One call of a fused kernel for all heads."""
+        if _short(heads):
+            return _mix_short(heads)
         if _rank_one(heads):
             return _mix_rank_one(heads)
         rows, columns = heads.grid.shape[-2:]
@@ -169,9 +179,10 @@ class AnyMap(Weighting):
 def _with_something_left(logits: Tensor) -> Tensor:
     """The logits, if no row is masked throughout.
 
-    A compiled graph cannot raise on values, and waiting for them would break it.
+    A compiled graph, or many models in one vectorised call, cannot raise on values; waiting for
+    them would break it.
     """
-    if not torch.compiler.is_compiling():
+    if not (torch.compiler.is_compiling() or masks_are_trusted()):
         refuse_masked_rows(logits.amax(-1))
     return logits
 
@@ -185,6 +196,19 @@ def _rank_one(heads: Heads) -> bool:
     scalar = heads.queries.shape[-1] == 1 and heads.values.shape[-1] == 1
     many = heads.queries.shape[1] >= 16 and heads.keys.shape[2] <= 1024
     return scalar and many and isinstance(heads.mask, Everything)
+
+
+def _short(heads: Heads) -> bool:
+    """Whether the heads are small, the sequences short, and a GPU has kernels for that."""
+    same = heads.queries.shape == heads.keys.shape == heads.values.shape
+    if not (same and isinstance(heads.mask, Everything)):
+        return False
+    return served(*(t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values)))
+
+
+def _mix_short(heads: Heads) -> Tensor:
+    q, k, v = (t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values))
+    return short_attention(q, k, v, 1 / heads.temperature).transpose(1, 2)
 
 
 def _mix_rank_one(heads: Heads) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from headwise import __version__
+from headwise.cli.advise import advise
 from headwise.cli.bound import bound
 from headwise.cli.console import complain
 from headwise.cli.demo import demo
@@ -25,6 +26,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("advise")(advise)
 app.command("rank")(rank)
 app.command("law")(law)
 app.command("bound")(bound)

@@ -84,6 +84,6 @@ def reproduce(
         found = reproduce_choice.recorded(exhibits, scale)
     else:
         wanted = reproduce_choice.wanted(exhibits, scale or "miniature")
-        executor = reproduce_choice.executor(device, cluster, workers)
+        executor = reproduce_choice.executor(device, cluster, workers, store)
         found = reproduce_choice.computed(wanted, executor, store, retry)
     reproduce_report.show(found, out, as_json)

@@ -20,7 +20,17 @@ from headwise.papers.reproduction import (
     from_store,
     largest_recorded,
 )
-from headwise.runs import ClusterExecutor, Executor, LocalExecutor, Store, command_line, run
+from headwise.runs import (
+    ClusterExecutor,
+    Executor,
+    LocalExecutor,
+    Store,
+    command_line,
+    run,
+    scratch_beside,
+    sweep,
+)
+from headwise.runs.locations import DEFAULT_STORE
 
 
 def wanted(names: list[str], scale_name: str) -> list[Wanted]:
@@ -55,16 +65,19 @@ def recorded(names: list[str], scale_name: str | None) -> list[Reproduced]:
     return found
 
 
-def executor(device: str, cluster: str | None, workers: int | None) -> Executor:
-    """Who computes: processes of this machine, or a cluster."""
+def executor(
+    device: str, cluster: str | None, workers: int | None, place: str | None = None
+) -> Executor:
+    """Who computes: processes of this machine, or a cluster; checkpoints lie by the store."""
+    scratch = scratch_beside(place or DEFAULT_STORE)
     _refuse_absent(device)
     if cluster is not None and workers is not None:
         raise UsageError("--workers counts processes here; write --cluster local:4 for a cluster")
     if cluster is not None:
-        return ClusterExecutor(cluster, device=device)
+        return ClusterExecutor(cluster, device=device, scratch=scratch)
     # Two processes on one accelerator would only take turns.
     alone = 1 if device != "cpu" else None
-    return LocalExecutor(workers=workers or alone, device=device)
+    return LocalExecutor(workers=workers or alone, device=device, scratch=scratch)
 
 
 def computed(asked: list[Wanted], by: Executor, place: str | None, retry: bool) -> list[Reproduced]:
@@ -72,7 +85,10 @@ def computed(asked: list[Wanted], by: Executor, place: str | None, retry: bool) 
     with Store.open() if place is None else Store.open(place) as store:
         plan = store.plan(all_specs(asked))
         plan = plan.retrying() if retry else plan
-        run(plan, by, store, watcher=run_watcher(), command=command_line(sys.argv))
+        try:
+            run(plan, by, store, watcher=run_watcher(), command=command_line(sys.argv))
+        finally:
+            sweep(scratch_beside(place or DEFAULT_STORE), store.answered())
         return [from_store(store, one) for one in asked]
 
 

@@ -1,1 +1,42 @@
-"""Tokens to measure and to train on."""
+"""Tokens to measure, to train on and to advise on: neighbours, regression, images, text."""
+
+from headwise.data.baseline import trivial_error
+from headwise.data.images import LabelledImages, digits, image_folder, patches, standardised
+from headwise.data.incontext import Curriculum, InContext
+from headwise.data.neighbours import (
+    BiasedNearestNeighbour,
+    FarthestNeighbour,
+    NearestNeighbour,
+    OrthonormalPairs,
+)
+from headwise.data.points import Planted, Points, Uniform, effective_dimension
+from headwise.data.samples import Samples
+from headwise.data.tasks import Batch, Drawn, Task
+from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
+
+__all__ = [
+    "Batch",
+    "BiasedNearestNeighbour",
+    "Curriculum",
+    "Drawn",
+    "FarthestNeighbour",
+    "InContext",
+    "LabelledImages",
+    "NearestNeighbour",
+    "OrthonormalPairs",
+    "Planted",
+    "Points",
+    "Samples",
+    "Task",
+    "Uniform",
+    "Vocabulary",
+    "digits",
+    "effective_dimension",
+    "image_folder",
+    "patches",
+    "read_text",
+    "standardised",
+    "tokenizer_file",
+    "trivial_error",
+    "windows",
+]

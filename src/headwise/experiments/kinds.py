@@ -6,8 +6,36 @@ from typing import Annotated
 
 from pydantic import Field
 
+from headwise.experiments.bound_heads import BoundHeads
+from headwise.experiments.check_theorem import CheckTheorem
+from headwise.experiments.construction import Construction
+from headwise.experiments.count_by_method import CountByMethod
+from headwise.experiments.majority_vote import MajorityVote
 from headwise.experiments.measure_rank import MeasureRank
+from headwise.experiments.orthonormality import Orthonormality
 from headwise.experiments.predict_rank import PredictRank
+from headwise.experiments.random_heads import RandomHeads
+from headwise.experiments.simulate_long_rank import SimulateLongRank
+from headwise.experiments.simulate_rank import SimulateRank
+from headwise.experiments.train_incontext import TrainInContext
+from headwise.experiments.train_neighbours import TrainNeighbours
+from headwise.experiments.train_pairs import TrainPairs
 
 #: Told apart by their ``kind``; pass this to ``headwise.runs.parsed_spec`` and ``read_specs``.
-Kinds = Annotated[MeasureRank | PredictRank, Field(discriminator="kind")]
+Kinds = Annotated[
+    BoundHeads
+    | CheckTheorem
+    | Construction
+    | CountByMethod
+    | MajorityVote
+    | MeasureRank
+    | Orthonormality
+    | PredictRank
+    | RandomHeads
+    | SimulateLongRank
+    | SimulateRank
+    | TrainInContext
+    | TrainNeighbours
+    | TrainPairs,
+    Field(discriminator="kind"),
+]

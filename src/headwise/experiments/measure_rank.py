@@ -90,14 +90,14 @@ class MeasureRank(Spec, frozen=True):
         )
 
     def _measured(self, layer: InitialLayer, tokens: torch.Tensor) -> Row:
-        found, squares, parts = RankStatistics(columns=self.tokens), 0.0, 0
+        found, squares, entries = RankStatistics(columns=self.tokens), 0.0, 0
         for part in layer.logits(tokens):
             found.add(count(part, self.epsilon))
-            squares += float(part.values.square().mean()) * len(part.values)
-            parts += len(part.values)
+            squares += float(torch.linalg.vector_norm(part.values)) ** 2
+            entries += part.values.numel()
         return {
             **found.row(),
-            "logit_size": (squares / parts) ** 0.5,
+            "logit_size": (squares / entries) ** 0.5,
             "input_mean": float(tokens.mean()),
             "input_spread": float(tokens.std()),
             "collapse": collapse(tokens),

@@ -3,13 +3,19 @@
 from headwise.models.classifiers import Images, TextClassifier, ViTClassifier
 from headwise.models.export import to_hf_config
 from headwise.models.incontext import InContextRegressor
+from headwise.models.neighbours import NeighbourEncoder, NeighbourShape
 from headwise.models.norms import UnitNorm
+from headwise.models.pairs import CrossLayer, CrossShape
 from headwise.models.transformer import EncoderStack, Style, parameter_counts
 
 __all__ = [
+    "CrossLayer",
+    "CrossShape",
     "EncoderStack",
     "Images",
     "InContextRegressor",
+    "NeighbourEncoder",
+    "NeighbourShape",
     "Style",
     "TextClassifier",
     "UnitNorm",

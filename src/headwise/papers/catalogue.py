@@ -6,10 +6,40 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from headwise.errors import BadInputError
+from headwise.papers.beyond.finite_law import FINITE_LAW
+from headwise.papers.beyond.float32_trap import FLOAT32_TRAP
+from headwise.papers.beyond.init_scale import INIT_SCALE
+from headwise.papers.beyond.log_squared import LOG_SQUARED
+from headwise.papers.beyond.uncentred_inputs import UNCENTRED_INPUTS
 from headwise.papers.exhibit import Exhibit
+from headwise.papers.heads2024 import HEADS_2024
+from headwise.papers.rank2026.figure_1 import FIGURE_1
+from headwise.papers.rank2026.figure_2c import FIGURE_2C
+from headwise.papers.rank2026.figure_5a import FIGURE_5A
+from headwise.papers.rank2026.figure_5b import FIGURE_5B
+from headwise.papers.rank2026.figure_5c import FIGURE_5C
+from headwise.papers.rank2026.figure_6 import FIGURE_6
 from headwise.papers.rank2026.table_1 import TABLE_1
+from headwise.papers.rank2026.table_2 import TABLE_2
+from headwise.papers.rank2026.theorem_1 import THEOREM_1
 
-CATALOGUE: tuple[Exhibit, ...] = (TABLE_1,)
+CATALOGUE: tuple[Exhibit, ...] = (
+    FIGURE_1,
+    TABLE_1,
+    TABLE_2,
+    FIGURE_2C,
+    FIGURE_5A,
+    FIGURE_5B,
+    FIGURE_5C,
+    FIGURE_6,
+    THEOREM_1,
+    *HEADS_2024,
+    FINITE_LAW,
+    LOG_SQUARED,
+    FLOAT32_TRAP,
+    UNCENTRED_INPUTS,
+    INIT_SCALE,
+)
 
 
 def chosen(names: Sequence[str]) -> list[Exhibit]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from headwise.errors import BadInputError
@@ -43,8 +44,7 @@ class Answers:
 
     def rows(self, **wanted: Any) -> list[Row]:
         """Every row, joined with its spec, whose fields have the values wanted."""
-        joined = (row for record in self.records for row in record.joined())
-        return [row for row in joined if all(row.get(k) == v for k, v in wanted.items())]
+        return [row for row in self._joined if all(row.get(k) == v for k, v in wanted.items())]
 
     def row(self, **wanted: Any) -> Row:
         """The one row whose fields have these values."""
@@ -57,7 +57,11 @@ class Answers:
 
     def values(self, field: str) -> list[Any]:
         """The different values of a field, in order of first appearance."""
-        return list(dict.fromkeys(row[field] for row in self.rows() if field in row))
+        return list(dict.fromkeys(row[field] for row in self._joined if field in row))
+
+    @cached_property
+    def _joined(self) -> list[Row]:
+        return [row for record in self.records for row in record.joined()]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from headwise.papers.comparison import Cell
+from headwise.papers.comparison import STANDARD_ERRORS, Cell
 from headwise.report import Curve, Line
 from headwise.runs import Row
 
@@ -100,6 +101,54 @@ def rank_cell(
     """
     ratio = 1.0 if printed_std is None or measured.std == 0 else printed_std / measured.std
     return Cell(name, printed, measured.mean, measured.stderr, measured.run_stderr * ratio)
+
+
+def grows(points: Mapping[Place, Pooled]) -> bool:
+    """Whether means rise from place to place: no step falls by more than its noise, all do rise.
+
+    Noise is ``STANDARD_ERRORS`` combined standard errors; from the first place to the last
+    means must rise by more than that.
+
+    >>> low, high = Pooled(0.1, 0.02, 32, 0.001), Pooled(0.2, 0.02, 32, 0.001)
+    >>> grows({2: low, 4: high}), grows({2: high, 4: low}), grows({2: low, 4: low})
+    (True, False, False)
+    """
+    found = list(points.values())
+    steps = [_rise(one, two) for one, two in pairwise(found)]
+    return all(step >= -STANDARD_ERRORS for step in steps) and (
+        _rise(found[0], found[-1]) > STANDARD_ERRORS
+    )
+
+
+def falls(points: Mapping[Place, Pooled]) -> bool:
+    """Whether means fall from place to place, by the same rule.
+
+    >>> low, high = Pooled(0.1, 0.02, 32, 0.001), Pooled(0.2, 0.02, 32, 0.001)
+    >>> falls({1: high, 2: low})
+    True
+    """
+    return grows(dict(reversed(list(points.items()))))
+
+
+def widest(curves: Iterable[Mapping[Place, Pooled]]) -> float:
+    """The largest distance between the means of several curves at any one place.
+
+    >>> one, two = Pooled(0.1, 0.02, 32, 0.001), Pooled(0.3, 0.02, 32, 0.001)
+    >>> round(widest([{2: one}, {2: two}]), 9)
+    0.2
+    """
+    curves = list(curves)
+    places = set.intersection(*(set(curve) for curve in curves))
+    means = [[curve[place].mean for curve in curves] for place in places]
+    return max(max(row) - min(row) for row in means)
+
+
+def _rise(one: Pooled, two: Pooled) -> float:
+    """The difference of two means in combined standard errors."""
+    difference, noise = two.mean - one.mean, math.hypot(one.stderr, two.stderr)
+    if noise == 0:
+        return math.copysign(math.inf, difference) if difference else 0.0
+    return difference / noise
 
 
 def _line(points: Mapping[Place, float]) -> Line:

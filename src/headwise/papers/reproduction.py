@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headwise.papers.exhibit import Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.recorded import recorded, recorded_scales
-from headwise.runs import Records, Spec, Store
+from headwise.runs import Record, Spec, Store
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,21 @@ def all_specs(wanted: Sequence[Wanted]) -> list[Spec]:
 
 def from_store(store: Store, wanted: Wanted) -> Reproduced:
     """Present what a store holds; what is missing or failed is said, not raised."""
+    specs = wanted.specs()
+    records = store.records_of(specs)
+    # A record for each spec is all of them, in order: no need to look at every key again.
+    if len(records) == len(specs):
+        return _presented(wanted, tuple(records.values()))
     state = state_in(store, wanted)
     if not state.complete:
         return Reproduced(wanted, None, problem=str(state))
-    return _presented(wanted, store.records_of(wanted.specs()))
+    return _presented(wanted, tuple(records.of(specs)))
 
 
 def from_records(wanted: Wanted) -> Reproduced:
     """Present the rows that come with the package."""
-    return _presented(wanted, recorded(wanted.exhibit, wanted.scale))
+    records = recorded(wanted.exhibit, wanted.scale)
+    return _presented(wanted, tuple(records.of(wanted.specs())))
 
 
 def largest_recorded(exhibit: Exhibit) -> Wanted | None:
@@ -112,13 +118,12 @@ def largest_stored(store: Store, exhibit: Exhibit) -> Wanted | None:
     return None
 
 
-def _presented(wanted: Wanted, records: Records) -> Reproduced:
-    answers = records.of(wanted.specs())
+def _presented(wanted: Wanted, answers: tuple[Record, ...]) -> Reproduced:
     sources = dict.fromkeys(
         f"headwise {record.provenance.code}, torch {record.provenance.torch}, "
         f"{record.provenance.device}"
         + (f", {record.provenance.dtype}" * bool(record.provenance.dtype))
         for record in answers
     )
-    presentation = wanted.exhibit.presented(records, wanted.scale)
+    presentation = wanted.exhibit.present(Answers(wanted.scale, answers))
     return Reproduced(wanted, presentation, sources=tuple(sources))

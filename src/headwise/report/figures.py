@@ -20,10 +20,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: From dark to light, so that the order survives a grey printer; markers tell them apart.
-COLOURS = ("#1d3557", "#a4243b", "#3f7d20", "#7b5ea7", "#d98324", "#62b6d9", "#b8c0c8")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+COLOURS = ("#1d3557", "#a4243b", "#3f7d20", "#7b5ea7", "#4c8f9c", "#d98324", "#62b6d9", "#b8c0c8")
+MARKERS = ("o", "s", "^", "D", "<", "v", "P", "X")
+#: Where curves lie on each other, broken lines let the one below show.
+LINES = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1.5, 1.5)), (0, (1.5, 1)))
 #: What files are written of each figure.
 FORMATS = (".png", ".svg", ".pdf")
+
+#: Inches of a pair of axes, and of the legend beside it.
+PANEL_WIDTH, LEGEND_WIDTH = 4.6, 1.5
 
 Number = float | int
 
@@ -69,6 +74,10 @@ class Line:
 class Curve:
     """What was measured, the half width of the band around it, and what stands beside it.
 
+    ``style`` joins the measured points by a line, or draws them as open rings: a curve that
+    coincides with another is then seen around it.
+    ``least`` is the least of the measurements behind each mean, drawn dotted.
+
     >>> Curve("64 tokens", Line((1, 2), (0.1, 0.2)), spread=(0.01, 0.01)).label
     '64 tokens'
     """
@@ -78,6 +87,8 @@ class Curve:
     spread: tuple[Number, ...] = ()
     printed: Line = Line()
     law: Line = Line()
+    style: Literal["joined", "rings"] = "joined"
+    least: Line = Line()
 
     def __post_init__(self) -> None:
         if self.spread and len(self.spread) != len(self.mean):
@@ -91,6 +102,9 @@ class Curve:
 class Panel:
     """One pair of axes, labelled in words.
 
+    ``x_ticks`` are the places that are named on the horizontal axis, ``levels`` names and
+    heights of dashed horizontal lines, ``law_label`` what the thin lines are.
+
     >>> Panel("Rank levels off", "head dimension", "rank / tokens", ()).x_scale
     'linear'
     """
@@ -101,10 +115,17 @@ class Panel:
     curves: tuple[Curve, ...]
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
+    x_ticks: tuple[Number, ...] = ()
+    levels: tuple[tuple[str, Number], ...] = ()
+    law_label: str = "law"
+
+
+#: More panels than this go into several rows.
+IN_A_ROW = 3
 
 
 def draw(panels: Sequence[Panel]) -> Any:
-    """A matplotlib figure of panels side by side; it belongs to no window and no backend.
+    """A matplotlib figure of panels, three to a row; it belongs to no window and no backend.
 
     >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
     >>> len(draw([panel]).axes)
@@ -112,12 +133,20 @@ def draw(panels: Sequence[Panel]) -> Any:
     """
     from matplotlib.figure import Figure
 
+    named = [_has_own_legend(panels, number) for number in range(len(panels))]
+    columns, rows = min(len(panels), IN_A_ROW), -(-len(panels) // IN_A_ROW)
+    legends = [sum(named[row * columns : (row + 1) * columns]) for row in range(rows)]
+    width = PANEL_WIDTH * columns + LEGEND_WIDTH * max(legends, default=0)
     with _style():
-        figure = Figure(figsize=(4.8 * len(panels), 3.5), layout="constrained")
-        for axes, panel in zip(
-            figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
-        ):
+        figure = Figure(figsize=(width, 3.5 * rows), layout="constrained")
+        places = figure.subplots(rows, columns, squeeze=False).flat
+        for axes, panel, with_legend in zip(places, panels, named, strict=False):
             _draw_panel(axes, panel)
+            if with_legend:
+                # Beside the axes: inside, it would cover data sooner or later.
+                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        for empty in places:
+            empty.remove()
     return figure
 
 
@@ -171,27 +200,70 @@ def _style() -> Iterator[None]:
         yield
 
 
+def _has_own_legend(panels: Sequence[Panel], number: int) -> bool:
+    """Whether a panel needs a legend: not if the next one names the same curves."""
+    names = [_names(panel) for panel in panels]
+    return bool(names[number]) and (names[number + 1 : number + 2] != [names[number]])
+
+
+def _names(panel: Panel) -> tuple[str, ...]:
+    printed = any(len(curve.printed) for curve in panel.curves)
+    law = any(len(curve.law) for curve in panel.curves)
+    least = any(len(curve.least) for curve in panel.curves)
+    return (
+        *(curve.label for curve in panel.curves),
+        *(["printed"] if printed else []),
+        *([panel.law_label] if law else []),
+        *(["minimum"] if least else []),
+    )
+
+
 def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
-    axes.set_xscale(panel.x_scale)
+    axes.set_xscale(panel.x_scale, **({"base": 2} if panel.x_scale == "log" else {}))
     axes.set_yscale(panel.y_scale)
     for number, curve in enumerate(panel.curves):
-        _draw_curve(axes, curve, COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)])
+        _draw_curve(axes, curve, number, alpha=0.18 if len(panel.curves) < 3 else 0.1)
+    _draw_levels(axes, panel)
     if any(len(curve.printed) for curve in panel.curves):
         axes.plot([], [], "o", color="0.3", markerfacecolor="none", label="printed")
     if any(len(curve.law) for curve in panel.curves):
-        axes.plot([], [], color="0.3", linewidth=0.8, label="law")
-    if panel.curves:
-        axes.legend()
+        axes.plot([], [], color="0.3", linewidth=0.8, label=panel.law_label)
+    if any(len(curve.least) for curve in panel.curves):
+        axes.plot([], [], color="0.3", linewidth=1.2, linestyle=":", label="minimum")
+    if panel.x_ticks:
+        axes.set_xticks(panel.x_ticks, labels=[f"{tick:g}" for tick in panel.x_ticks])
+        axes.set_xticks([], minor=True)
 
 
-def _draw_curve(axes: Axes, curve: Curve, colour: str, marker: str) -> None:
+def _draw_levels(axes: Axes, panel: Panel) -> None:
+    for name, height in panel.levels:
+        axes.axhline(height, color="0.45", linewidth=0.8, linestyle=(0, (5, 3)), zorder=1)
+        # Just above the line at the left edge, where curves that rise are still low.
+        place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        axes.annotate(name, (0.015, height), xytext=(0, 2), color="0.35", fontsize=8, **place)
+
+
+def _draw_curve(axes: Axes, curve: Curve, number: int, alpha: float) -> None:
     x, y = curve.mean.x, curve.mean.y
-    axes.plot(x, y, marker=marker, markersize=4, color=colour, label=curve.label, linewidth=1.6)
+    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    looks: dict[str, Any] = {"linewidth": 1.6, "markersize": 4}
+    looks["linestyle"] = LINES[number % len(LINES)]
+    if curve.style == "rings":
+        looks = {"linestyle": "none", "markersize": 8, "markerfacecolor": "none"}
+    axes.plot(x, y, marker=marker, color=colour, label=curve.label, **looks)
     if curve.spread:
         low = [value - half for value, half in zip(y, curve.spread, strict=True)]
         high = [value + half for value, half in zip(y, curve.spread, strict=True)]
-        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+        axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0)
     printed = {"linestyle": "none", "markerfacecolor": "none", "markersize": 9}
     axes.plot(curve.printed.x, curve.printed.y, marker=marker, color=colour, **printed)
     axes.plot(curve.law.x, curve.law.y, color=colour, linewidth=0.8, zorder=1)
+    axes.plot(curve.least.x, curve.least.y, color=colour, linewidth=1.2, linestyle=":", zorder=1)
+
+
+def _draw_level(axes: Axes, name: str, height: Number) -> None:
+    axes.axhline(height, color="0.45", linewidth=0.9, linestyle="--", zorder=1)
+    # Placed by the right edge and not by a value of x: it stays inside whatever the range.
+    place = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom"}
+    axes.annotate(name, (1, height), fontsize=7.5, color="0.35", **place)

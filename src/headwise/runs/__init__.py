@@ -8,6 +8,7 @@ from headwise.runs.progress import Silent, Watcher
 from headwise.runs.provenance import Provenance, command_line, device
 from headwise.runs.record import Record, Records
 from headwise.runs.record_files import read_records, write_records
+from headwise.runs.scratch import scratch, scratch_beside, sweep
 from headwise.runs.spec import Row, Spec, parsed_spec
 from headwise.runs.spec_files import read_specs
 from headwise.runs.store import Store
@@ -35,5 +36,8 @@ __all__ = [
     "read_records",
     "read_specs",
     "run",
+    "scratch",
+    "scratch_beside",
+    "sweep",
     "write_records",
 ]

@@ -20,11 +20,14 @@ from headwise.runs.provenance import (
     seed_of,
     torch_version,
 )
+from headwise.runs.scratch import scratching_in
 from headwise.runs.spec import Row, Spec
 
 
-def attempt(spec: Spec, on: str = "cpu") -> Outcome:
+def attempt(spec: Spec, on: str = "cpu", scratch: Path | None = None) -> Outcome:
     """What becomes of a spec on a device; every exception is an outcome too.
+
+    ``scratch`` is the folder in which it may keep what it needs to go on if it is killed.
 
     >>> from headwise.runs.examples import Square
     >>> attempt(Square(number=3)).rows
@@ -34,7 +37,7 @@ def attempt(spec: Spec, on: str = "cpu") -> Outcome:
     """
     start = time.perf_counter()
     try:
-        with computing_on(on):
+        with computing_on(on), scratching_in(scratch / spec.key if scratch else None):
             rows = checked_rows(spec.ask())
     # SystemExit and the like too: a question must not be able to end the sweep.
     except BaseException as error:

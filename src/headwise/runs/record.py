@@ -63,14 +63,15 @@ class Records(Mapping[str, Record]):
     def of(self, specs: Iterable[Spec]) -> list[Record]:
         """The records of these specs, in their order; every one must be there."""
         specs = list(specs)
-        missing = self.missing(specs)
+        found = [self._by_key.get(spec.key) for spec in specs]
+        missing = [spec for spec, record in zip(specs, found, strict=True) if record is None]
         if missing:
             raise BadInputError(
                 f"{len(missing)} of {len(specs)} answers are missing, "
                 f"the first that of {missing[0].label}",
                 hint="run what is missing first",
             )
-        return [self[spec.key] for spec in specs]
+        return [record for record in found if record is not None]
 
     def missing(self, specs: Iterable[Spec]) -> list[Spec]:
         """Those specs that have no record here."""

@@ -37,10 +37,10 @@ def flat_batch(source: Tensor | LogWeights) -> Tensor | LogWeights:
     torch.Size([6, 4, 4])
     """
     if isinstance(source, LogWeights):
-        n = source.shape[-2]
-        return LogWeights(
-            source.values.reshape(-1, *source.shape[-2:]), source.row_error.reshape(-1, n)
-        )
+        error = source.error
+        if isinstance(error, Tensor):
+            error = source.row_error.reshape(-1, source.shape[-2])
+        return LogWeights(source.values.reshape(-1, *source.shape[-2:]), error)
     return source.reshape(-1, *source.shape[-2:])
 
 

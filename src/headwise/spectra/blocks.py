@@ -43,9 +43,14 @@ class Blocks:
             yield from members[:, None] if number == len(SIZE_CLASSES) else (members,)
 
     @property
+    def rank(self) -> np.ndarray:
+        """How many singular values each block has: its smaller side."""
+        return np.minimum(self.height, self.width)
+
+    @property
     def work(self) -> np.ndarray:
         """What a decomposition of each block costs, up to a factor."""
-        return self.height * self.width * np.minimum(self.height, self.width)
+        return self.height * self.width * self.rank
 
 
 def find_blocks(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Blocks:
@@ -86,7 +91,7 @@ def singular_values(
     >>> [values.tolist() for _, values in singular_values(blocks)]
     [[[5.0]]]
     """
-    thin = (np.minimum(blocks.height, blocks.width) == 1) & wanted
+    thin = (blocks.rank == 1) & wanted
     if thin.any():
         energy = np.bincount(blocks.of_entry, blocks.values**2, minlength=len(blocks))
         yield np.flatnonzero(thin), np.sqrt(energy[thin])[:, None]

@@ -8,14 +8,16 @@ row, and all later work is on those.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from headwise.spectra import machine_code, on_device
+from headwise.spectra.found import Found, Weights, most_groups
 from headwise.spectra.rounding import storage_error
-from headwise.spectra.scanning import Found, Keep, as_numpy, group_peaks, native, scan
+from headwise.spectra.scanning import Keep, group_peaks, scan
 from headwise.spectra.sources import LogWeights, refuse_not_finite
 from headwise.spectra.weights import (
     log_doubt,
@@ -52,17 +54,19 @@ class DominantEntries:
 
     @classmethod
     def of(
-        cls,
-        found: Found,
-        shape: tuple[int, int],
-        values: np.ndarray,
-        dropped: float,
-        doubt: np.ndarray,
+        cls, found: Found, shape: tuple[int, int], dropped: float, doubt: np.ndarray
     ) -> DominantEntries:
-        """What a scan found, with these values, its columns numbered across the batch."""
-        columns = found.columns + found.rows // shape[0] * shape[1]
+        """What a scan found."""
         batch = len(found.sparse)
-        return cls(batch, shape, found.rows, columns, values, found.sparse, dropped, doubt)
+        return cls(
+            batch, shape, found.rows, found.columns, found.values, found.sparse, dropped, doubt
+        )
+
+    def only(self, matrices: np.ndarray) -> DominantEntries:
+        """The same without the entries of the matrices not chosen."""
+        stay = matrices[self.matrix_of_entry]
+        rows, columns, values = self.rows[stay], self.columns[stay], self.values[stay]
+        return replace(self, rows=rows, columns=columns, values=values)
 
     @property
     def matrix_of_entry(self) -> np.ndarray:
@@ -79,47 +83,67 @@ def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
     """
     batch, n, m = _flat_shape(source.values)
     reach = math.log(math.sqrt(n * m) / (DROPPED_SHARE * epsilon))
-    top = torch.empty(batch * n, dtype=torch.float64, device=source.values.device)
+    weights = _weights(source.values.reshape(batch, n, m), reach)
+    doubt = _doubt(source, weights, reach, epsilon)
+    return DominantEntries.of(weights.found, (n, m), DROPPED_SHARE * epsilon, doubt)
+
+
+def _weights(values: Tensor, reach: float) -> Weights:
+    """The kept weights, by the fastest means there are for these log-weights."""
+    made = machine_code.scan_log_weights(values, reach, most_groups(*values.shape[1:]))
+    if made is not None:
+        return made
+    find = on_device.scan_log_weights if values.is_cuda else _scan_log_weights
+    found, top = find(values, reach)
+    total = machine_code.weigh(found.rows, found.values, len(top))
+    if total is None:
+        total = _weigh(found, len(top))
+    return Weights(found, top, total)
+
+
+def _scan_log_weights(values: Tensor, reach: float) -> tuple[Found, Tensor]:
+    """By array operations: log-weights within reach, as differences from their largest."""
+    top = torch.empty(values.shape[0] * values.shape[1], dtype=torch.float64)
 
     def screen(part: Tensor, start: int) -> tuple[Tensor, Keep]:
         peaks = group_peaks(part).double()
         here = top[start : start + len(part)]
         torch.amax(peaks, -1, out=here)
-        peak = native(here)
+        peak = here.numpy()
         return peaks >= (here - reach).unsqueeze(-1), lambda v, r: v - peak[r] >= -reach
 
-    found = scan(source.values.reshape(batch, n, m), screen)
+    found = scan(values, screen)
     refuse_bad_rows(top)
     # Only this difference is free of rounding when log-weights are as large as 1e9.
-    weight = np.exp(found.values - as_numpy(top)[found.rows])
-    total = np.bincount(found.rows, weight, minlength=batch * n)
-    value = weight / total[found.rows]
-    doubt = _doubt(source, (found.rows, value, total), (top.abs() + reach).cpu(), epsilon)
-    return DominantEntries.of(found, (n, m), value, DROPPED_SHARE * epsilon, doubt)
+    np.subtract(found.values, top.numpy()[found.rows], out=found.values)
+    return found, top
 
 
-def _doubt(
-    source: LogWeights,
-    kept: tuple[np.ndarray, np.ndarray, np.ndarray],
-    reach: Tensor,
-    epsilon: float,
-) -> np.ndarray:
+def _weigh(found: Found, rows: int) -> np.ndarray:
+    """Turn differences into weights in place; the sums of each row, its largest taken as one."""
+    np.exp(found.values, out=found.values)
+    total = np.bincount(found.rows, found.values, minlength=rows)
+    np.divide(found.values, total[found.rows], out=found.values)
+    return total
+
+
+def _doubt(source: LogWeights, kept: Weights, reach: float, epsilon: float) -> np.ndarray:
     """For each matrix, how far its kept weights may lie from those meant."""
     batch, n, _ = _flat_shape(source.values)
     if source.is_exact:
         # Rows of weights have norm at most one.
         return np.full(batch, softmax_rounding(source.shape) * math.sqrt(n))
-    row, value, total = kept
-    rows = source.shape[:-1]
-    norm = torch.from_numpy(np.sqrt(np.bincount(row, value * value, minlength=batch * n)))
-    eta = logit_error(source, reach.view(rows))
+    rows, found = source.shape[:-1], kept.found
+    energy = np.bincount(found.rows, found.values**2, minlength=batch * n)
+    norm = torch.from_numpy(np.sqrt(energy)).view(rows)
+    eta = logit_error(source, torch.as_tensor(kept.top).cpu().abs().view(rows) + reach)
     if float(eta.max()) < LARGE_LOGIT_ERROR:
         # What was not kept may add up to this; next to it, total − 1 is exact enough.
         unseen = DROPPED_SHARE * epsilon + 1e-15
-        doubt = torch.from_numpy(np.log(np.maximum(total - 1, 0) + unseen)).view(rows)
+        doubt = torch.from_numpy(np.log(np.maximum(kept.total - 1, 0) + unseen)).view(rows)
     else:
         doubt = log_doubt(source.values.double()).cpu()
-    return weights_error(source, norm.view(rows), doubt, eta).flatten().numpy()
+    return weights_error(source, norm, doubt, eta).flatten().numpy()
 
 
 def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:
@@ -130,17 +154,27 @@ def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:
     """
     batch, n, m = _flat_shape(matrix)
     smallest = DROPPED_SHARE * epsilon / math.sqrt(n * m)
-    largest = torch.empty(batch * n, dtype=torch.float64, device=matrix.device)
+    values = matrix.reshape(batch, n, m)
+    found = machine_code.scan_matrices(values, smallest, most_groups(n, m))
+    if found is None:
+        find = on_device.scan_matrices if values.is_cuda else _scan_matrices
+        found = find(values, smallest)
+    doubt = storage_error(matrix).flatten().cpu().numpy()
+    return DominantEntries.of(found, (n, m), DROPPED_SHARE * epsilon, doubt)
+
+
+def _scan_matrices(values: Tensor, smallest: float) -> Found:
+    """By array operations: entries of at least this size."""
+    largest = torch.empty(values.shape[0] * values.shape[1], dtype=torch.float64)
 
     def screen(part: Tensor, start: int) -> tuple[Tensor, Keep]:
         peaks = group_peaks(part.abs()).double()
         torch.amax(peaks, -1, out=largest[start : start + len(part)])
         return peaks >= smallest, lambda v, _: abs(v) >= smallest
 
-    found = scan(matrix.reshape(batch, n, m), screen)
+    found = scan(values, screen)
     refuse_not_finite("the matrix", int((~largest.isfinite()).sum()))
-    doubt = storage_error(matrix).flatten().cpu().numpy()
-    return DominantEntries.of(found, (n, m), found.values, DROPPED_SHARE * epsilon, doubt)
+    return found
 
 
 def _flat_shape(matrices: Tensor) -> tuple[int, int, int]:

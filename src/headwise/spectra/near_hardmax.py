@@ -23,8 +23,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from headwise.spectra import machine_code
 from headwise.spectra.blocks import Blocks, find_blocks, singular_values, stacked
 from headwise.spectra.dominant import DominantEntries
+from headwise.spectra.machine_code import TOO_DENSE, TOO_LARGE
 from headwise.spectra.rounding import SAFETY, unit_roundoff
 
 #: A column is anchored when its single-entry rows have a norm of so many ε.
@@ -33,6 +35,9 @@ ANCHOR_STRENGTH = 1e3
 #: Ties to anchored columns of at least this size enter M in full; weaker ones are bounded.
 #: A count still open after the first is taken up with every tie.
 STRONG_TIES = (1e-4, 0.0)
+
+#: A component whose M is rounded by more than this (relative to M ≥ I) is not settled.
+LARGEST_METRIC_ERROR = 1e-5
 
 #: Blocks are worth solving up to this share of the work on the whole matrix.
 LARGEST_SHARE = 0.05
@@ -80,11 +85,42 @@ def count_near_hardmax(
     >>> low.tolist(), high.tolist()
     ([2], [2])
     """
+    delta = np.array(np.broadcast_to(doubt + entries.dropped, entries.batch))
+    counted = machine_code.count_entries(
+        (entries.rows, entries.columns, entries.values),
+        (entries.batch, *entries.shape),
+        (epsilon, delta),
+        _constants(entries.shape),
+    )
+    if counted is None:
+        return count_by_arrays(entries, epsilon, doubt)
+    low, high, fate = counted
+    delta[fate == TOO_DENSE] = math.inf
+    left = fate == TOO_LARGE
+    if left.any():
+        others = count_by_arrays(entries.only(left), epsilon, doubt)
+        low[left], high[left], delta[left] = (part[left] for part in others)
+    return low, high, delta
+
+
+def _constants(shape: tuple[int, int]) -> np.ndarray:
+    """What the machine code is told, in the order in which it expects it."""
+    unit = SAFETY * unit_roundoff(torch.float64)
+    rounding = unit * math.sqrt(max(shape))
+    return np.array(
+        [ANCHOR_STRENGTH, *STRONG_TIES, _most_work(shape), unit, LARGEST_METRIC_ERROR, rounding]
+    )
+
+
+def count_by_arrays(
+    entries: DominantEntries, epsilon: np.ndarray, doubt: np.ndarray | float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same by operations on arrays: slower, without a compiler, and for any block."""
     delta = doubt + entries.dropped + block_rounding(entries)
     rest = _remainder(entries, epsilon)
     anchors = (rest.energy > 0).reshape(entries.batch, -1).sum(-1)
     if rest.tied.all():
-        return anchors, anchors, delta
+        return anchors, anchors.copy(), delta
     tally = _count_loose(rest, epsilon, delta)
     delta[tally.heavy] = math.inf
     return anchors + tally.per_matrix(tally.low), anchors + tally.per_matrix(tally.high), delta
@@ -190,7 +226,7 @@ def _count_loose(rest: _Remainder, epsilon: np.ndarray, delta: np.ndarray) -> _T
     free = rest.only(~rest.tied)
     blocks = free.blocks()
     owner = _owner(blocks, free.rows // rest.shape[0])
-    heavy = np.bincount(owner, blocks.work, minlength=rest.batch) > _most_work(rest)
+    heavy = np.bincount(owner, blocks.work, minlength=rest.batch) > _most_work(rest.shape)
     nothing = np.zeros(len(blocks), dtype=np.int64)
     tally = _Tally(blocks, owner, nothing, nothing.copy(), heavy)
     window = np.zeros(len(blocks))
@@ -199,16 +235,16 @@ def _count_loose(rest: _Remainder, epsilon: np.ndarray, delta: np.ndarray) -> _T
     possible = (epsilon - delta)[owner]
     for chosen, values in singular_values(blocks, ~heavy[owner]):
         tally.low[chosen] = (values >= sure[chosen, None]).sum(-1)
-        tally.high[chosen] = (values >= possible[chosen, None]).sum(-1)
+        tally.high[chosen] = _at_most(values >= possible[chosen, None], blocks.rank[chosen])
     for strong in STRONG_TIES:
         if tally.open.any():
             _settle(rest, tally, (epsilon, delta), strong)
     return tally
 
 
-def _most_work(rest: _Remainder) -> float:
+def _most_work(shape: tuple[int, int]) -> float:
     """Block work beyond which dense methods are cheaper."""
-    n, m = rest.shape
+    n, m = shape
     return LARGEST_SHARE * n * m * min(n, m)
 
 
@@ -247,22 +283,33 @@ def _settle(
     component_of_block[loose] = components.of_entry[~part.tied]
     owner = _owner(components, part.rows // rest.shape[0])
     open_ = np.unique(component_of_block[tally.open])
-    heavy = components.work[open_] > _most_work(rest)
+    heavy = components.work[open_] > _most_work(rest.shape)
     tally.heavy[owner[open_[heavy]]] = True
     window = np.zeros(len(components))
     np.maximum.at(window, components.of_entry, slack[part.rows])
-    sure = np.sqrt(1 + window) * (epsilon + delta)[owner]
-    possible = np.sqrt(np.maximum(1 - window, 0)) * (epsilon - delta)[owner]
-    for chosen, values in _whitened_values(part, components, open_[~heavy], epsilon[owner]):
-        low = (values >= sure[chosen, None]).sum(-1)
-        high = (values >= possible[chosen, None]).sum(-1)
+    for chosen, values, rank, error in _whitened_values(
+        part, components, open_[~heavy], epsilon[owner]
+    ):
+        beyond, mine = window[chosen] + error, owner[chosen]
+        sure = np.sqrt(1 + beyond) * (epsilon + delta)[mine]
+        possible = np.sqrt(np.maximum(1 - beyond, 0)) * (epsilon - delta)[mine]
+        low = (values >= sure[:, None]).sum(-1)
+        high = _at_most(values >= possible[:, None], rank)
         tally.replace(component_of_block, chosen, low, high)
+        tally.heavy[mine[error > LARGEST_METRIC_ERROR]] = True
+
+
+def _at_most(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """How many are counted, without the zeros that blocks were filled up with."""
+    return np.minimum(counted.sum(-1), rank)
 
 
 def _whitened_values(
     rest: _Remainder, components: Blocks, wanted: np.ndarray, epsilon: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (components, the singular values of their M^{-1/2} B_U), by size class."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """By size class: components, the singular values of their M^{-1/2} B_U, how many these
+    can be, and how much of M ≥ I rounding may have changed.
+    """
     for chosen in components.by_size(wanted):
         dense = stacked(components, chosen)
         strength = stacked(components, chosen, rest.energy[rest.columns]).max(1)
@@ -271,9 +318,18 @@ def _whitened_values(
         ties = np.where(anchored, 1 / scale, 0.0)[:, None] * dense
         metric = ties @ ties.transpose(0, 2, 1)
         metric[:, range(dense.shape[1]), range(dense.shape[1])] += 1
-        loose = np.where(anchored[:, None], 0.0, dense)
-        whitened = np.linalg.solve(np.linalg.cholesky(metric), loose)
-        yield chosen, np.linalg.svd(whitened, compute_uv=False)
+        height, loose = components.height[chosen], components.width[chosen] - anchored.sum(-1)
+        error = _metric_error(np.where(anchored.any(-1), (ties**2).sum((1, 2)) + height, 0), height)
+        metric[error > LARGEST_METRIC_ERROR] = np.eye(dense.shape[1])
+        free = np.where(anchored[:, None], 0.0, dense)
+        whitened = np.linalg.solve(np.linalg.cholesky(metric), free)
+        values = np.linalg.svd(whitened, compute_uv=False)
+        yield chosen, values, np.minimum(height, loose), error
+
+
+def _metric_error(trace: np.ndarray, height: np.ndarray) -> np.ndarray:
+    """What Cholesky's factorisation may have changed of a matrix M ≥ I of this trace."""
+    return SAFETY * unit_roundoff(torch.float64) * np.sqrt(height) * trace
 
 
 def _owner(blocks: Blocks, matrix_of_entry: np.ndarray) -> np.ndarray:

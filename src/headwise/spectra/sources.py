@@ -30,7 +30,9 @@ class LogWeights:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", as_matrices(self.values, "the log-weights"))
-        if not bool((self.row_error >= 0).all()):
+        # A plain number is looked at here: asking a GPU would mean waiting for it.
+        error = self.row_error if isinstance(self.error, Tensor) else torch.tensor(self.error)
+        if not bool((error >= 0).all()):
             raise BadInputError(
                 "the error of the log-weights must not be negative or NaN",
                 hint="pass a bound of zero or more",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
 from scipy import special
 
 from headwise.theory.picking import score_at
@@ -37,12 +36,12 @@ def agreement(n: int, angle: np.ndarray) -> np.ndarray:
 
 def _winners(n: int, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sizes and directions (from the bisector) that a pair winning at both ends may have."""
-    lowest = float(score_at(45.0, torch.tensor(float(n))))
+    lowest = float(score_at(45.0, n))
     norm, norm_weight = rule_between(max(lowest, 0.0), max(lowest, 0.0) + 8.0, _NORMS)
     norm = norm[None, :, None]
     reach = np.clip(np.arccos(np.clip(lowest / norm, -1, 1)) - half, 0, None)
     reach = np.where(lowest < 0, math.pi, reach)
-    nodes, node_weight = (part.numpy() for part in unit_rule(_DIRECTIONS))
+    nodes, node_weight = unit_rule(_DIRECTIONS)
     # The two halves of the arc mirror each other, so one half is integrated and doubled.
     weight = 2 * norm_weight[None, :, None] * reach * node_weight
     return norm, weight, reach * nodes

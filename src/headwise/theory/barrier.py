@@ -43,7 +43,7 @@ def gap_below(length: Whole, gap: Real) -> float:
     """
     n = whole("the length", length, 2)
     reach = float(gap)
-    low = float(score_at(45.0, torch.tensor(n - 1.0).double())) + reach
+    low = float(score_at(45.0, n - 1.0)) + reach
     s, weight = rule_between(low, max(low, 0.0) + 10.0, 400)
     log_apart = (n - 1) * special.log_ndtr(s - reach) - s**2 / 2
     apart = n * float((weight * np.exp(log_apart)).sum()) / math.sqrt(2 * math.pi)

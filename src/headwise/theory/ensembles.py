@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from headwise.errors import BadInputError
 from headwise.shapes import Float
 from headwise.theory.sizes import whole
 
@@ -89,6 +90,73 @@ class IndependentHead:
         """Queries and keys of this many independent heads."""
         queries = self.entries((heads, ROUNDS * self.length, self.head_dim), generator)
         return queries, self.entries((heads, self.length, self.head_dim), generator)
+
+
+#: Numbers in the inputs and weights that are drawn at once: 2²² are 32 MiB.
+_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class RandomInputHead:
+    """Queries X·W_Q and keys X·W_K, with inputs X and Gaussian weights drawn anew for each head.
+
+    ``inputs`` draws X: ``orthonormal`` rows, or ``nearly_orthonormal`` ones.
+
+    >>> head = RandomInputHead(8, 2, width=12, inputs=orthonormal)
+    >>> [part.shape for part in head.draw(5, torch.Generator().manual_seed(0))]
+    [torch.Size([5, 8, 2]), torch.Size([5, 8, 2])]
+    """
+
+    length: int
+    head_dim: int
+    width: int
+    inputs: Entries
+    device: torch.device = CPU
+
+    def __post_init__(self) -> None:
+        for name, size in (("length", self.length), ("head dimension", self.head_dim)):
+            whole(f"the {name}", size)
+        whole("the width", self.width)
+
+    def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Queries and keys of this many independent heads."""
+        together = max(1, _AT_ONCE // (self.width * (self.length + 2 * self.head_dim)))
+        sizes = [min(together, heads - start) for start in range(0, heads, together)]
+        pairs = [self._draw(size, generator) for size in sizes]
+        return torch.cat([q for q, _ in pairs]), torch.cat([k for _, k in pairs])
+
+    def _draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        inputs = self.inputs((heads, self.length, self.width), generator)
+        shape = (heads, self.width, self.head_dim)
+        return inputs @ normal(shape, generator), inputs @ normal(shape, generator)
+
+
+def orthonormal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Matrices with orthonormal rows, uniform among all of them.
+
+    >>> inputs = orthonormal((3, 4), torch.Generator().manual_seed(0))
+    >>> bool((inputs @ inputs.mT - torch.eye(3).double()).abs().max() < 1e-14)
+    True
+    """
+    *_, rows, columns = shape
+    if rows > columns:
+        raise BadInputError(
+            f"{rows} rows in {columns} dimensions cannot be orthonormal",
+            hint=f"pass a width of at least {rows}",
+        )
+    q, r = torch.linalg.qr(normal(shape, generator).mT)
+    # The signs that make R's diagonal positive make Q uniform.
+    return (q * torch.diagonal(r, dim1=-2, dim2=-1).sgn().unsqueeze(-2)).mT
+
+
+def nearly_orthonormal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Independent uniform unit rows: their inner products are of size 1/√width.
+
+    >>> inputs = nearly_orthonormal((3, 400), torch.Generator().manual_seed(0))
+    >>> bool((inputs @ inputs.mT - torch.eye(3).double()).abs().max() < 0.2)
+    True
+    """
+    return torch.nn.functional.normalize(normal(shape, generator), dim=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
 
 from headwise.theory.agreement import agreement
-from headwise.theory.law import finite_law
+from headwise.theory.columns import column_share
 from headwise.theory.log_gamma import log_beta
 from headwise.theory.picking import key_norms
 from headwise.theory.quadrature import rule_between
@@ -34,18 +33,18 @@ _NO_FLUCTUATION = 1e-9
 def corrected_law(length: Whole, head_dim: Whole) -> float:
     """E[rank]/n of a Gaussian head with d_h ≥ 2, to second order in the fluctuations.
 
-    >>> round(corrected_law(32, 16), 3), round(float(finite_law(32, 16)), 3)
+    >>> round(corrected_law(32, 16), 3), round(float(column_share(32, 16)), 3)
     (0.565, 0.571)
     """
     n, d = whole("the length", length, 2), whole("the head dimension", head_dim, 2)
     if n > NEGLIGIBLE_FROM:
-        return float(finite_law(n, d))
-    rule = key_norms(torch.tensor([float(n)]).double(), torch.tensor([float(d)]).double())
-    odds, weight = rule.odds[0].numpy(), rule.weight[0].numpy()
+        return float(column_share(n, d))
+    rule = key_norms(np.array([float(n)]), np.array([float(d)]))
+    odds, weight = rule.odds[0], rule.weight[0]
     square = float((weight * odds**2).sum())
     spread = meeting_probability(n, d) / (n * square) - 1
     if spread < _NO_FLUCTUATION:
-        return float(finite_law(n, d))
+        return float(column_share(n, d))
     return float((weight * _used(odds, n, spread)).sum())
 
 

@@ -12,6 +12,7 @@ import math
 import torch
 from torch import Tensor
 
+from headwise.attention.operator import streaming_argmax
 from headwise.randomness import stream
 from headwise.shapes import Float, Int
 from headwise.spectra import Estimate
@@ -63,13 +64,12 @@ def simulate_to(
 def hardmax_choices(
     queries: Float[Tensor, "*heads q d"], keys: Float[Tensor, "*heads n d"]
 ) -> Int[Tensor, "*heads q"]:
-    """The column each query picks, a few queries at a time so that scores fit in memory.
+    """The column each query picks; scores are made in pieces that fit in memory.
 
     >>> hardmax_choices(torch.tensor([[1.0], [-1.0]]), torch.tensor([[0.0], [2.0]]))
     tensor([1, 0])
     """
-    rows = max(1, _SCORES // math.prod(keys.shape[:-1]))
-    return torch.cat([(part @ keys.mT).argmax(-1) for part in queries.split(rows, -2)], -1)
+    return streaming_argmax(queries, keys)
 
 
 def _ratios(

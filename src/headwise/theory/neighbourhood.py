@@ -66,11 +66,11 @@ def neighbourhood_ratio(
     n = whole("the length", length, POISSON_FROM)
     d = whole("the head dimension", head_dim, 2)
     draws = whole("the number of draws", draws, 2)
-    rule = key_norms(torch.tensor([float(n)]).double(), torch.tensor([float(d)]).double())
+    rule = key_norms(np.array([float(n)]), np.array([float(d)]))
     shared = _Draw(
         n,
         d,
-        float(score_at(_HOPELESS, torch.tensor(n - 1.0).double())),
+        float(score_at(_HOPELESS, n - 1.0)),
         np.random.default_rng(stream_seed(seed, "neighbourhood", n, d)),
     )
     norms, values, total = _proposals(rule, shared, draws)
@@ -97,7 +97,7 @@ def _proposals(rule: KeyNorms, shared: _Draw, draws: int) -> tuple[np.ndarray, n
     A key of norm ρ is picked with probability at most g = 1 − (1−p)^n. Norms are drawn in
     proportion to √g, so a success counts 1/√g and no squared value exceeds one on average.
     """
-    weight, odds, norm = rule.weight[0].numpy(), rule.odds[0].numpy(), rule.norm[0].numpy()
+    weight, odds, norm = rule.weight[0], rule.odds[0], rule.norm[0]
     root = np.sqrt(-np.expm1(-shared.n * odds))
     proposal = weight * root
     total = float(proposal.sum())

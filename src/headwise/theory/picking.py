@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 from scipy import special
-from torch import Tensor
 
 from headwise.errors import InaccurateError
 from headwise.shapes import Float
 from headwise.theory.quadrature import refinement, unit_rule
-from headwise.threads import one_thread
 
 #: Nodes of the angle, of the norm where p is computed, and of the norm where it is used. The
 #: last is finer: 1 − (1−p)^n has a knee at n·p = 1 that p itself has not.
@@ -38,47 +36,50 @@ class KeyNorms:
     ``odds`` is p at each norm: the probability that one query picks that key.
     """
 
-    norm: Float[Tensor, "cells k"]
-    weight: Float[Tensor, "cells k"]
-    odds: Float[Tensor, "cells k"]
+    norm: Float[np.ndarray, "cells k"]
+    weight: Float[np.ndarray, "cells k"]
+    odds: Float[np.ndarray, "cells k"]
 
-    def mean(self, values: Float[Tensor, "cells k"]) -> Float[Tensor, " cells"]:
+    def mean(self, values: Float[np.ndarray, "cells k"]) -> Float[np.ndarray, " cells"]:
         """The average over the key's norm of ``values`` given at the nodes."""
         return (self.weight * values).sum(-1)
 
 
-@one_thread()
-def key_norms(n: Float[Tensor, " cells"], d: Float[Tensor, " cells"]) -> KeyNorms:
+def key_norms(n: Float[np.ndarray, " cells"], d: Float[np.ndarray, " cells"]) -> KeyNorms:
     """The rule for n keys in d dimensions, checked by n·E[p] = 1.
 
-    >>> rule = key_norms(torch.tensor([100.0]).double(), torch.tensor([16.0]).double())
-    >>> round(float(100 * rule.mean(rule.odds)), 6)
+    >>> rule = key_norms(np.array([100.0]), np.array([16.0]))
+    >>> round(float(100 * rule.mean(rule.odds)[0]), 6)
     1.0
     """
-    n, d = n.unsqueeze(-1), d.unsqueeze(-1)
-    low, high = _norm_window(n, d)
-    coarse = low + (high - low) * unit_rule(COARSE_NORMS)[0]
-    log_odds = torch.log(odds(coarse, n, d)) @ refinement(COARSE_NORMS, NORMS)
-    nodes, weights = unit_rule(NORMS)
-    norm = low + (high - low) * nodes
-    rule = KeyNorms(norm, _norm_density(norm, d) * (high - low) * weights, torch.exp(log_odds))
-    _refuse_if_wrong(n.squeeze(-1) * rule.mean(rule.odds), n, d)
+    n, d = n[:, None], d[:, None]
+    # Outside the windows, and on a line, infinities and 0/0 arise that are never used.
+    with np.errstate(all="ignore"):
+        low, high = _norm_window(n, d)
+        coarse = low + (high - low) * unit_rule(COARSE_NORMS)[0]
+        log_odds = np.log(odds(coarse, n, d)) @ refinement(COARSE_NORMS, NORMS)
+        nodes, weights = unit_rule(NORMS)
+        norm = low + (high - low) * nodes
+        rule = KeyNorms(norm, _norm_density(norm, d) * (high - low) * weights, np.exp(log_odds))
+        _refuse_if_wrong(n[:, 0] * rule.mean(rule.odds), n[:, 0], d[:, 0])
     return rule
 
 
 def odds(
-    norm: Float[Tensor, "cells k"], n: Float[Tensor, "cells 1"], d: Float[Tensor, "cells 1"]
-) -> Float[Tensor, "cells k"]:
+    norm: Float[np.ndarray, "cells k"],
+    n: Float[np.ndarray, "cells 1"],
+    d: Float[np.ndarray, "cells 1"],
+) -> Float[np.ndarray, "cells k"]:
     """p(ρ): the chance that one query picks a key of this norm among n keys in d dimensions.
 
-    >>> two = torch.tensor([[2.0]]).double()
-    >>> round(float(odds(torch.tensor([[3.0]]).double(), two, two)), 12)  # symmetry
+    >>> two = np.array([[2.0]])
+    >>> round(odds(np.array([[3.0]]), two, two).item(), 12)  # symmetry
     0.5
     """
-    on_a_line = (d == 1).squeeze(-1)
+    on_a_line = (d == 1)[:, 0]
     if not on_a_line.any():
         return _odds_over_angles(norm, n, d)
-    found = torch.empty_like(norm)
+    found = np.empty_like(norm)
     found[on_a_line] = _odds_on_a_line(norm[on_a_line], n[on_a_line])
     rest = ~on_a_line
     if rest.any():
@@ -86,70 +87,68 @@ def odds(
     return found
 
 
-def score_at(minus_log: float, n: Tensor) -> Tensor:
+def score_at(minus_log: float, n: int | float | np.ndarray) -> np.ndarray:
     """The score s that the largest of n scores stays below with probability e^(−minus_log).
 
-    >>> round(float(score_at(0.6931471805599453, torch.tensor(1.0))), 6)  # the median of one
+    >>> round(float(score_at(0.6931471805599453, 1.0)), 6)  # the median of one
     0.0
     """
-    return torch.as_tensor(special.ndtri_exp(-minus_log / n.double().numpy()))
+    return np.asarray(special.ndtri_exp(-minus_log / np.asarray(n, dtype=float)))
 
 
-def log_ndtr(score: Tensor) -> Tensor:
-    """log Φ by erfc: vectorised, and exact enough above −6, where all the weight is."""
-    return torch.log1p(-0.5 * torch.erfc(score * math.sqrt(0.5)))
+def log_ndtr(score: np.ndarray) -> np.ndarray:
+    """log Φ by erfc: fast, and exact enough above −6, where all the weight is."""
+    return np.log1p(-0.5 * special.erfc(score * math.sqrt(0.5)))
 
 
-def _odds_on_a_line(norm: Tensor, n: Tensor) -> Tensor:
+def _odds_on_a_line(norm: np.ndarray, n: np.ndarray) -> np.ndarray:
     """d = 1: the query points along the key or against it."""
-    along, against = torch.exp((n - 1) * log_ndtr(norm)), torch.exp((n - 1) * log_ndtr(-norm))
+    along, against = np.exp((n - 1) * log_ndtr(norm)), np.exp((n - 1) * log_ndtr(-norm))
     return (along + against) / 2
 
 
-def _odds_over_angles(norm: Tensor, n: Tensor, d: Tensor) -> Tensor:
+def _odds_over_angles(norm: np.ndarray, n: np.ndarray, d: np.ndarray) -> np.ndarray:
     low, high = _angle_window(norm, n, d)
     nodes, weights = unit_rule(ANGLES)
-    cosine = torch.cos(low.unsqueeze(-1) + (high - low).unsqueeze(-1) * nodes)
-    others_lower = (n - 1).unsqueeze(-1) * log_ndtr(norm.unsqueeze(-1) * cosine)
-    angle_density = (d / 2 - 1).unsqueeze(-1) * torch.log1p(-cosine.square())
-    total = (torch.exp(others_lower + angle_density) * weights).sum(-1) * (high - low)
-    log_constant = torch.lgamma(d / 2) - torch.lgamma((d - 1) / 2) - math.log(math.pi) / 2
-    return total * torch.exp(log_constant)
+    cosine = np.cos(low[..., None] + (high - low)[..., None] * nodes)
+    others_lower = (n - 1)[..., None] * log_ndtr(norm[..., None] * cosine)
+    angle_density = (d / 2 - 1)[..., None] * np.log1p(-np.square(cosine))
+    total = (np.exp(others_lower + angle_density) * weights).sum(-1) * (high - low)
+    log_constant = special.gammaln(d / 2) - special.gammaln((d - 1) / 2) - math.log(math.pi) / 2
+    return total * np.exp(log_constant)
 
 
-def _angle_window(norm: Tensor, n: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+def _angle_window(norm: np.ndarray, n: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Angles outside which the integrand is negligible beside its largest value."""
     others = n - 1
-    high = torch.arccos((score_at(_LOWEST_SCORE, others) / norm).clamp(-1, 1))
-    typical = torch.arccos((score_at(1.0, others) / norm).clamp(-1, 1))
+    high = np.arccos((score_at(_LOWEST_SCORE, others) / norm).clip(-1, 1))
+    typical = np.arccos((score_at(1.0, others) / norm).clip(-1, 1))
     # In the plane (d = 2) no angle is rare: the exponent becomes −∞ and the window opens to 0.
-    rare = torch.exp(-_SMALL_ANGLE / (d - 2).clamp(min=1e-300))
-    return torch.arcsin(torch.sin(typical) * rare), high
+    rare = np.exp(-_SMALL_ANGLE / (d - 2).clip(min=1e-300))
+    return np.arcsin(np.sin(typical) * rare), high
 
 
-def _norm_window(n: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+def _norm_window(n: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Norms outside which picked keys are negligible: ρ² is score² plus χ² of d−1 others."""
-    others = (d - 1).numpy()
-    with_others = d > 1
-    most = torch.where(with_others, torch.as_tensor(special.chdtri(others, _TOP_NORM)), 0.0)
-    least = torch.as_tensor(2 * special.gammaincinv(others / 2, _BOTTOM_NORM))
-    least = torch.where(with_others, least, 0.0)
-    low = torch.sqrt(score_at(_LOW_SCORE, n).clamp(min=0).square() + least)
-    return low, torch.sqrt(score_at(_TOP_SCORE, n).square() + most)
+    others, with_others = d - 1, d > 1
+    most = np.where(with_others, special.chdtri(others, _TOP_NORM), 0.0)
+    least = np.where(with_others, 2 * special.gammaincinv(others / 2, _BOTTOM_NORM), 0.0)
+    low = np.sqrt(score_at(_LOW_SCORE, n).clip(min=0) ** 2 + least)
+    return low, np.sqrt(score_at(_TOP_SCORE, n) ** 2 + most)
 
 
-def _norm_density(norm: Tensor, d: Tensor) -> Tensor:
+def _norm_density(norm: np.ndarray, d: np.ndarray) -> np.ndarray:
     """The density of the χ law with d degrees of freedom."""
-    log_constant = torch.lgamma(d / 2) + (d / 2 - 1) * math.log(2)
-    return torch.exp((d - 1) * torch.log(norm) - norm.square() / 2 - log_constant)
+    log_constant = special.gammaln(d / 2) + (d / 2 - 1) * math.log(2)
+    return np.exp((d - 1) * np.log(norm) - norm**2 / 2 - log_constant)
 
 
-def _refuse_if_wrong(total: Tensor, n: Tensor, d: Tensor) -> None:
-    off = (total - 1).abs()
-    worst = int(torch.nan_to_num(off, nan=math.inf).argmax())
+def _refuse_if_wrong(total: np.ndarray, n: np.ndarray, d: np.ndarray) -> None:
+    off = np.nan_to_num(np.abs(total - 1), nan=math.inf)
+    worst = int(off.argmax())
     if not off[worst] <= CHECK:
         raise InaccurateError(
-            f"the quadrature at length {float(n[worst]):.0f}, head dimension "
-            f"{float(d[worst]):.0f} gives n·E[p] = {float(total[worst]):.8f} instead of 1",
+            f"the quadrature at length {n[worst]:.0f}, head dimension {d[worst]:.0f} gives "
+            f"n·E[p] = {total[worst]:.8f} instead of 1",
             hint="simulate this point with headwise.theory.montecarlo, and report it",
         )

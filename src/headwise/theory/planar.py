@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
 from scipy import special
 
 from headwise.theory.agreement import agreement
@@ -62,7 +61,7 @@ def hull_corners(length: Whole) -> float:
     3.0
     """
     n = whole("the number of points", length, 2)
-    low = float(score_at(60.0, torch.tensor(float(max(n - 2, 1)))))
+    low = float(score_at(60.0, max(n - 2, 1)))
     s, weight = rule_between(min(low, -7.0) if n < 100 else low, max(low, 0.0) + 9.0, 400)
     one_side = np.exp((n - 2) * special.log_ndtr(s) - s**2) / math.sqrt(math.pi)
     return n * (n - 1) * float((weight * one_side).sum())

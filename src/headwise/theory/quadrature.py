@@ -5,15 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import torch
-from scipy.interpolate import BarycentricInterpolator
-from torch import Tensor
 
 from headwise.shapes import Float
 
 
 @cache
-def unit_rule(points: int) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+def unit_rule(points: int) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Nodes and weights on [0, 1], exact for polynomials of degree 2·points − 1.
 
     >>> x, w = unit_rule(3)
@@ -21,7 +18,7 @@ def unit_rule(points: int) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
     True
     """
     nodes, weights = np.polynomial.legendre.leggauss(points)
-    return torch.as_tensor((nodes + 1) / 2), torch.as_tensor(weights / 2)
+    return (nodes + 1) / 2, weights / 2
 
 
 def rule_between(low: float, high: float, points: int) -> tuple[np.ndarray, np.ndarray]:
@@ -32,16 +29,23 @@ def rule_between(low: float, high: float, points: int) -> tuple[np.ndarray, np.n
     2.0
     """
     nodes, weights = unit_rule(points)
-    return low + (high - low) * nodes.numpy(), (high - low) * weights.numpy()
+    return low + (high - low) * nodes, (high - low) * weights
 
 
 @cache
-def refinement(coarse: int, fine: int) -> Float[Tensor, "coarse fine"]:
+def refinement(coarse: int, fine: int) -> Float[np.ndarray, "coarse fine"]:
     """The matrix that takes values on one rule's nodes to values on a finer rule's nodes.
 
     >>> x, y = unit_rule(4)[0], unit_rule(9)[0]
-    >>> torch.allclose(x**3 @ refinement(4, 9), y**3)
+    >>> np.allclose(x**3 @ refinement(4, 9), y**3)
     True
     """
-    polynomials = BarycentricInterpolator(unit_rule(coarse)[0].numpy(), np.eye(coarse))
-    return torch.as_tensor(polynomials(unit_rule(fine)[0].numpy())).T.contiguous()
+    (x, weights), y = unit_rule(coarse), unit_rule(fine)[0]
+    # The barycentric weights of Legendre nodes, up to a common factor.
+    signs = (-1.0) ** np.arange(coarse)
+    barycentric = signs * np.sqrt(x * (1 - x) * weights)
+    distance = y[None, :] - x[:, None]
+    met = distance == 0
+    terms = barycentric[:, None] / np.where(met, 1.0, distance)
+    terms = np.where(met.any(0), met, terms)
+    return terms / terms.sum(0)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from headwise.errors import BadInputError
-from headwise.theory.law import critical_head_dim
+from headwise.theory.columns import critical_head_dim
 from headwise.theory.quadrature import rule_between
 from headwise.theory.roots import crossing
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
@@ -51,8 +51,7 @@ def scaling(length: Whole) -> Scaling:
     (4.763, 679, 681)
     """
     n = whole("the length", length, 2)
-    # Φ⁻¹(1 − 1/n) from the other tail, where 1/n is not rounded away.
-    t = abs(float(special.ndtri(1 / n)))
+    t = quantile(n)
     constant = {share: saturation_constant(share) for share in SHARES}
     return Scaling(
         n,
@@ -62,6 +61,16 @@ def scaling(length: Whole) -> Scaling:
         asymptote={share: c * math.log(n) ** 2 for share, c in constant.items()},
         by_law={share: critical_head_dim(n, share) for share in SHARES},
     )
+
+
+def quantile(length: Whole) -> float:
+    """t = Φ⁻¹(1 − 1/n): the score that one of n Gaussian scores exceeds.
+
+    >>> round(quantile(2**20), 3)
+    4.763
+    """
+    # From the other tail, where 1/n is not rounded away.
+    return abs(float(special.ndtri(1 / whole("the length", length, 2))))
 
 
 def saturation_constant(share: Real) -> float:

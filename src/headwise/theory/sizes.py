@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from headwise.errors import BadInputError
 
 #: One whole number; a float is welcome if it is whole (1e6).
 Whole = int | float | np.integer
 
+
+@runtime_checkable
+class ArrayLike(Protocol):
+    """Anything that numpy takes for an array, such as a tensor."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> np.ndarray:
+        """The numbers as a numpy array."""
+        ...
+
+
 #: One whole number or many.
-Wholes = int | float | np.integer | np.ndarray | Tensor | Sequence[int] | Sequence[float]
+Wholes = int | float | np.integer | ArrayLike | Sequence[int] | Sequence[float]
 
 #: A real number.
 Real = int | float | np.floating
@@ -38,14 +47,14 @@ def whole(name: str, value: Whole, least: int = 1) -> int:
     return int(value)
 
 
-def wholes(name: str, values: Wholes, least: int, most: int) -> Tensor:
-    """``values`` as a float64 tensor of whole numbers from ``least`` to ``most``.
+def wholes(name: str, values: Wholes, least: int, most: int) -> np.ndarray:
+    """``values`` as a float64 array of whole numbers from ``least`` to ``most``.
 
     >>> wholes("the length", [2, 5], 2, 10**12)
-    tensor([2., 5.], dtype=torch.float64)
+    array([2., 5.])
     """
-    found = torch.as_tensor(np.asarray(values, dtype=np.float64))
-    wrong = ~(found.isfinite() & (found == found.round()))
+    found = np.asarray(values, dtype=np.float64)
+    wrong = ~(np.isfinite(found) & (found == np.round(found)))
     if wrong.any():
         raise BadInputError(
             f"{name} must be a whole number, got {float(found[wrong][0])!r}",

@@ -18,10 +18,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from scipy import special
 
-from headwise.theory.law import ACCURATE_FROM
+from headwise.theory.columns import ACCURATE_FROM
 from headwise.theory.picking import KeyNorms, key_norms, score_at
 from headwise.theory.quadrature import rule_between
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
@@ -73,7 +72,7 @@ def softmax_ratio(
     n, d = whole("the length", length, 2), whole("the head dimension", head_dim)
     heat = positive("the temperature", temperature)
     reach = heat * math.log(1 / fraction("the tolerance", epsilon))
-    rule = key_norms(torch.tensor([float(n)]).double(), torch.tensor([float(d)]).double())
+    rule = key_norms(np.array([float(n)]), np.array([float(d)]))
     rows = _RowEntries.of(n, d, reach)
     ratio, hard = _matching(n, rows, rule), _matching(n, _RowEntries.of(n, d, 0.0), rule)
     valid = d >= ACCURATE_FROM and rows.mean <= KEPT_LIMIT
@@ -95,8 +94,8 @@ class _RowEntries:
     @classmethod
     def of(cls, n: int, d: int, reach: float) -> _RowEntries:
         """Given the top score s and the query's norm, each other score lies within reach/norm."""
-        low = float(score_at(60.0, torch.tensor(float(n)).double()))
-        high = float(score_at(1e-12, torch.tensor(float(n)).double()))
+        low = float(score_at(60.0, n))
+        high = float(score_at(1e-12, n))
         top, top_weight = rule_between(low, high, _SCORES)
         top_density = n * np.exp((n - 1) * special.log_ndtr(top) - top**2 / 2)
         norm, norm_weight = _query_norms(d)
@@ -132,7 +131,7 @@ def _query_norms(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _matching(n: int, rows: _RowEntries, rule: KeyNorms) -> float:
     """The largest matching over n: the least value of the functional over all messages t."""
-    odds, weight = rule.odds[0].numpy(), rule.weight[0].numpy()
+    odds, weight = rule.odds[0], rule.weight[0]
     message, mean = np.linspace(0, 1, _MESSAGES), rows.mean
     log_missed = np.log1p(-np.minimum(np.multiply.outer(message, odds), 1 - 1e-16))
     # Norms outside the rule's window are never picked: they weigh 1 in χ and 0 in χ'.

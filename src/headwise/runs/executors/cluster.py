@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +62,11 @@ class ClusterExecutor:
         device: str = "cpu",
         host: str = LOOPBACK,
         dashboard: str | None = None,
+        scratch: Path | None = None,
     ) -> None:
         self._address, self._device = _checked_address(address), device
+        # Workers elsewhere may share no disk with us: there a long spec begins again.
+        self._scratch = scratch if address.startswith("local") else None
         self._host, self._dashboard = host, dashboard
         self._client: Client | None = None
         self._cluster: LocalCluster | None = None
@@ -72,7 +76,7 @@ class ClusterExecutor:
         if not specs:
             return
         turns = Turns(specs)
-        asking = _Asking(self._connected(), self._address, self._device)
+        asking = _Asking(self._connected(), self._address, self._device, self._scratch)
         while turns.left:
             for spec in turns.next_specs(asking.capacity()):
                 asking.submit(spec)
@@ -125,8 +129,9 @@ class ClusterExecutor:
 class _Asking:
     """The specs that are on the cluster, and the cluster itself."""
 
-    def __init__(self, client: Client, address: str, device: str) -> None:
-        self._client, self._address, self._device = client, address, device
+    def __init__(self, client: Client, address: str, device: str, scratch: Path | None) -> None:
+        self._client, self._address = client, address
+        self._device, self._scratch = device, scratch
         self._specs: dict[str, Spec] = {}
         self._arrived: SimpleQueue[Future] = SimpleQueue()
         self._submitted = 0
@@ -136,7 +141,8 @@ class _Asking:
         # A name of its own each time: Dask remembers what became of a name.
         name = f"headwise-{spec.key}-{self._submitted}"
         self._submitted += 1
-        future = self._client.submit(ask_there, spec, self._device, key=name, pure=False)
+        place = (self._device, self._scratch)
+        future = self._client.submit(ask_there, spec, *place, key=name, pure=False)
         self._specs[name] = spec
         future.add_done_callback(self._arrived.put)
 
@@ -190,10 +196,10 @@ class _Asking:
         )
 
 
-def ask_there(spec: Spec, device: str) -> Outcome:
+def ask_there(spec: Spec, device: str, scratch: Path | None = None) -> Outcome:
     """What a cluster's worker does with a spec."""
     limit_torch()
-    return attempt(spec, device)
+    return attempt(spec, device, scratch)
 
 
 def _checked_address(address: str) -> str:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 from headwise.errors import BadInputError, ExecutorError
@@ -55,6 +56,9 @@ class _Worker:
 class LocalExecutor:
     """A pool of processes on this machine, each with one torch thread.
 
+    Long specs keep checkpoints under ``scratch``, if it is given, and go on from there when
+    they are asked again.
+
     >>> from headwise.runs.examples import Square
     >>> from headwise.runs.progress import Silent
     >>> executor = LocalExecutor(workers=1)
@@ -63,11 +67,13 @@ class LocalExecutor:
     >>> executor.close()
     """
 
-    def __init__(self, workers: int | None = None, device: str = "cpu") -> None:
+    def __init__(
+        self, workers: int | None = None, device: str = "cpu", scratch: Path | None = None
+    ) -> None:
         if workers is not None and workers < 1:
             raise BadInputError(f"{workers} workers do no work", hint="pass at least 1")
         self._size = workers or processors()
-        self._device = device
+        self._device, self._scratch = device, scratch
         self._workers: list[_Worker] = []
 
     def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
@@ -94,7 +100,7 @@ class LocalExecutor:
     def _start(self, specs: Sequence[Spec], workers: int) -> None:
         context = _context({type(spec).__module__ for spec in specs})
         while len(self._workers) < workers:
-            self._workers.append(_started(context, self._device))
+            self._workers.append(_started(context, self._device, self._scratch))
 
     def _hand_out(
         self, worker: _Worker, waiting: deque[Spec], started: Callable[[Spec], None]
@@ -139,7 +145,7 @@ class LocalExecutor:
                 hint="see the lines above; a script that runs specs must do so under "
                 'if __name__ == "__main__"',
             )
-        self._workers.append(_started(_context(set()), self._device))
+        self._workers.append(_started(_context(set()), self._device, self._scratch))
         spec = worker.spec
         if spec is None:
             return None
@@ -166,10 +172,12 @@ def _context(modules: set[str]) -> ForkServerContext | SpawnContext:
     return context
 
 
-def _started(context: ForkServerContext | SpawnContext, device: str) -> _Worker:
+def _started(
+    context: ForkServerContext | SpawnContext, device: str, scratch: Path | None
+) -> _Worker:
     ours: Any
     ours, theirs = Pipe()
-    process = context.Process(target=serve, args=(theirs, device), daemon=True)
+    process = context.Process(target=serve, args=(theirs, device, scratch), daemon=True)
     # The path too: the process that workers come from must find the driver's own modules.
     wanted = {**ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)}
     with _environment(wanted), interrupts_later():

@@ -9,6 +9,7 @@ import sys
 import threading
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 
 from headwise.runs.attempt import attempt, traceback_text
 
@@ -23,7 +24,7 @@ ONE_THREAD = {
 }
 
 
-def serve(connection: Connection, device: str) -> None:
+def serve(connection: Connection, device: str, scratch: Path | None = None) -> None:
     """Answer specs until the driver closes the connection."""
     become_worker()
     threading.Thread(target=_end_with_the_driver, daemon=True).start()
@@ -33,7 +34,7 @@ def serve(connection: Connection, device: str) -> None:
             message = connection.recv_bytes()
         except (EOFError, OSError):
             return
-        connection.send_bytes(_answer(message, device))
+        connection.send_bytes(_answer(message, device, scratch))
 
 
 def become_worker() -> None:
@@ -51,14 +52,14 @@ def limit_torch() -> None:
         torch.set_num_threads(1)
 
 
-def _answer(message: bytes, device: str) -> bytes:
+def _answer(message: bytes, device: str, scratch: Path | None) -> bytes:
     """The outcome, or the text of what went wrong before there was a spec to ask."""
     try:
         spec = pickle.loads(message)
         limit_torch()
     except Exception as error:
         return pickle.dumps(traceback_text(error))
-    return pickle.dumps(attempt(spec, device))
+    return pickle.dumps(attempt(spec, device, scratch))
 
 
 def _end_with_the_driver() -> None:

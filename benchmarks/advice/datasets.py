@@ -1,0 +1,143 @@
+"""Real data as compact files: made once from the official folders, read by the sweeps.
+
+    python -m benchmarks.advice.datasets --cifar10 FOLDER --imdb FOLDER --out FOLDER
+
+``FOLDER`` of CIFAR-10 holds ``cifar-10-batches-py/`` and that of IMDB ``aclImdb/``. Without the
+files the tasks that need them say so; every other task runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import lzma
+import pickle
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from headwise.errors import UnreadableFileError
+
+#: How many images and reviews are kept; all are the first of a shuffle with seed 0.
+CIFAR10_TRAINED, CIFAR10_HELD_OUT = 12_000, 3_000
+IMDB_TRAINED, IMDB_HELD_OUT = 25_000, 8_000
+
+#: Words of a review that are kept, and words in the vocabulary (padding and "other" included).
+IMDB_LENGTH, IMDB_VOCABULARY = 128, 8_000
+PADDING, OTHER = 0, 1
+
+_WORD = re.compile(r"[a-z0-9']+")
+
+Arrays = dict[str, np.ndarray]
+
+
+def read_set(folder: Path, name: str) -> Arrays:
+    """The arrays of one compact file; images come back from their row differences."""
+    path = folder / f"{name}.npz.xz"
+    if not path.exists():
+        raise UnreadableFileError(
+            f"{path} is not there", hint="python -m benchmarks.advice.datasets makes it"
+        )
+    with np.load(io.BytesIO(lzma.decompress(path.read_bytes()))) as stored:
+        arrays = dict(stored)
+    return {key: _from_differences(a) if a.ndim == 4 else a for key, a in arrays.items()}
+
+
+def write_set(folder: Path, name: str, arrays: Arrays) -> Path:
+    """One compact file; neighbouring pixels are alike, so their differences pack well."""
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = io.BytesIO()
+    np.savez(packed, **{key: _differences(a) if a.ndim == 4 else a for key, a in arrays.items()})
+    path = folder / f"{name}.npz.xz"
+    path.write_bytes(lzma.compress(packed.getvalue()))
+    return path
+
+
+def _differences(images: np.ndarray) -> np.ndarray:
+    return np.diff(images, axis=-1, prepend=np.zeros_like(images[..., :1]))
+
+
+def _from_differences(steps: np.ndarray) -> np.ndarray:
+    return np.cumsum(steps, axis=-1, dtype=np.uint8)
+
+
+def cifar10(folder: Path) -> Arrays:
+    """A subset of CIFAR-10 from its official batches, uint8 (b, 3, 32, 32)."""
+    names = [f"data_batch_{number}" for number in range(1, 6)]
+    trained = _cifar_part(folder, names, CIFAR10_TRAINED)
+    held_out = _cifar_part(folder, ["test_batch"], CIFAR10_HELD_OUT)
+    return _parts(trained, held_out)
+
+
+def _cifar_part(folder: Path, names: list[str], most: int) -> tuple[np.ndarray, np.ndarray]:
+    # The official files are pickles; they are read only when a person names their folder.
+    batches = [
+        pickle.loads((folder / "cifar-10-batches-py" / name).read_bytes(), encoding="latin1")
+        for name in names
+    ]
+    images = np.concatenate([batch["data"] for batch in batches]).reshape(-1, 3, 32, 32)
+    labels = np.concatenate([batch["labels"] for batch in batches]).astype(np.uint8)
+    return _first_of_shuffle(images, labels, most)
+
+
+def imdb(folder: Path) -> Arrays:
+    """Word numbers of the first words of reviews; the vocabulary is of the training part alone."""
+    texts = {part: _reviews(folder / "aclImdb" / part) for part in ("train", "test")}
+    counted = Counter(word for words, _ in texts["train"] for word in words)
+    kept = sorted(counted, key=lambda word: (-counted[word], word))[: IMDB_VOCABULARY - 2]
+    numbers = {word: number for number, word in enumerate(kept, OTHER + 1)}
+    trained = _imdb_part(texts["train"], numbers, IMDB_TRAINED)
+    held_out = _imdb_part(texts["test"], numbers, IMDB_HELD_OUT)
+    return _parts(trained, held_out)
+
+
+def _reviews(folder: Path) -> list[tuple[list[str], int]]:
+    return [
+        (_WORD.findall(file.read_text(encoding="utf-8").lower().replace("<br />", " ")), label)
+        for label, name in enumerate(("neg", "pos"))
+        for file in sorted((folder / name).glob("*.txt"))
+    ]
+
+
+def _imdb_part(
+    reviews: list[tuple[list[str], int]], numbers: dict[str, int], most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    ids = np.full((len(reviews), IMDB_LENGTH), PADDING, dtype=np.uint16)
+    for row, (words, _) in zip(ids, reviews, strict=True):
+        found = [numbers.get(word, OTHER) for word in words[:IMDB_LENGTH]]
+        row[: len(found)] = found
+    labels = np.array([label for _, label in reviews], dtype=np.uint8)
+    return _first_of_shuffle(ids, labels, most)
+
+
+def _first_of_shuffle(
+    samples: np.ndarray, labels: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    order = np.random.default_rng(0).permutation(len(labels))[:most]
+    return samples[order], labels[order]
+
+
+def _parts(
+    trained: tuple[np.ndarray, np.ndarray], held_out: tuple[np.ndarray, np.ndarray]
+) -> Arrays:
+    names = ("x_train", "y_train", "x_test", "y_test")
+    return dict(zip(names, (*trained, *held_out), strict=True))
+
+
+def main() -> None:
+    """Make the compact files that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cifar10", type=Path, help="folder that holds cifar-10-batches-py/")
+    parser.add_argument("--imdb", type=Path, help="folder that holds aclImdb/")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    for name, folder, make in (("cifar10", given.cifar10, cifar10), ("imdb", given.imdb, imdb)):
+        if folder is not None:
+            path = write_set(given.out, name, make(folder))
+            print(f"{path.name}: {path.stat().st_size / 2**20:.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()

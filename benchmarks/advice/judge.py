@@ -1,0 +1,190 @@
+"""Judge the rules by rows of finished sweeps: regret, its error, and what the choice costs.
+
+    python -m benchmarks.advice.judge [--rows FILE …] [--page docs/advice-judged.md]
+
+Regret is the score of the best trained geometry less that of the chosen one, seed by seed (the
+same seed has the same data order and test set), so its standard error is that of a paired
+difference. "Best" is best in hindsight, by the mean over seeds, so regret leans towards too much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.advice.inputs import RECORD, stored_evidence
+from benchmarks.advice.rules import RULES, Question, Regime, Rule
+from benchmarks.advice.sweep import Row, read_rows
+from benchmarks.advice.tasks import BENCHES
+
+from headwise.geometry import HeadGeometry
+
+RECORDS = Path(__file__).parent / "records"
+
+Scores = Mapping[HeadGeometry, Mapping[int, float]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule's choice was worth on a task.
+
+    ``regret`` is in points of accuracy, or of the trivial error for tasks with an error; ``ratio``
+    is error / best error there. ``cost`` is attention parameters against the largest choice.
+    """
+
+    task: str
+    regime: Regime
+    rule: str
+    chosen: tuple[HeadGeometry, ...]
+    best: HeadGeometry
+    regret: float
+    error: float
+    ratio: float | None
+    cost: float
+    by_seed: tuple[float, ...]
+
+
+def scores_of(
+    rows: Iterable[Row], task: str, trivial: float
+) -> dict[HeadGeometry, dict[int, float]]:
+    """Score by geometry and seed: accuracy, or minus the share of the trivial error."""
+    found: dict[HeadGeometry, dict[int, float]] = {}
+    for row in rows:
+        if row["task"] == task:
+            geometry = HeadGeometry(
+                row["width"], row["heads"], row["heads"], row["qk_rank"], row["v_rank"]
+            )
+            found.setdefault(geometry, {})[row["seed"]] = _score(row, trivial)
+    return found
+
+
+def _score(row: Row, trivial: float) -> float:
+    if row["measure"] == "accuracy":
+        return trivial if row["score"] is None else row["score"]
+    return -1.0 if row["score"] is None else -row["score"] / trivial
+
+
+def choices(task: str, regime: Regime, scores: Scores) -> tuple[HeadGeometry, ...]:
+    """What was trained in a regime, smallest rank first."""
+    bench = BENCHES[task]
+    wanted = {"heads": ("heads",), "width": ("width",), "free": ("heads", "width")}[regime]
+    known = dict.fromkeys(g for sweep in wanted for g in bench.geometries(sweep))
+    return tuple(geometry for geometry in known if geometry in scores)
+
+
+def verdict(name: str, rule: Rule, question: Question, task: str, scores: Scores) -> Verdict:
+    """Regret and cost of what a rule chooses."""
+    best = max(question.choices, key=lambda g: statistics.fmean(scores[g].values()))
+    chosen = tuple(rule(question))
+    # Seeds that every choice was trained with: all rules then stand before the same court.
+    seeds = sorted(set.intersection(*(set(scores[g]) for g in question.choices)))
+    by_seed = tuple(
+        scores[best][seed] - statistics.fmean(scores[g][seed] for g in chosen) for seed in seeds
+    )
+    cost = statistics.fmean(g.parameters for g in chosen) / max(
+        g.parameters for g in question.choices
+    )
+    regret, error = mean_and_error(by_seed)
+    ratio = _error_ratio(task, scores, best, chosen)
+    return Verdict(task, question.regime, name, chosen, best, regret, error, ratio, cost, by_seed)
+
+
+def _error_ratio(
+    task: str, scores: Scores, best: HeadGeometry, chosen: Sequence[HeadGeometry]
+) -> float | None:
+    if BENCHES[task].measure == "accuracy":
+        return None
+    least = statistics.fmean(scores[best].values())
+    found = statistics.fmean(statistics.fmean(scores[g].values()) for g in chosen)
+    return found / least
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """The mean and its standard error; of one value the error is not known."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, float("nan")
+    return mean, statistics.stdev(values) / len(values) ** 0.5
+
+
+def judge(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Verdict]:
+    """Every rule on every task of which sweeps and inputs are there, in every regime."""
+    told = {row["task"]: row for row in inputs}
+    found = []
+    for task in BENCHES:
+        if task not in told:
+            continue
+        scores = scores_of(rows, task, told[task]["trivial"])
+        evidence = stored_evidence(told[task])
+        for regime in ("heads", "width", "free"):
+            allowed = choices(task, regime, scores)
+            if len(allowed) > 1:
+                question = Question(regime, BENCHES[task].shape.heads, evidence, allowed)
+                found += [verdict(n, rule, question, task, scores) for n, rule in RULES.items()]
+    return found
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A rule over several tasks: mean regret, paired error, mean cost.
+
+    ``ratio`` is the geometric mean of error / best error over the tasks that have an error.
+    """
+
+    rule: str
+    regret: float
+    error: float
+    cost: float
+    behind: float
+    behind_error: float
+    ratio: float | None
+
+
+def summary(verdicts: Sequence[Verdict], rule: str, ours: str = "headwise") -> Summary:
+    """Means over tasks; ``behind`` is how much worse than ours, paired by task and seed."""
+    own = [v for v in verdicts if v.rule == rule]
+    first = {(v.task, v.regime): v for v in verdicts if v.rule == ours}
+    behind = [_differences(v, first[v.task, v.regime]) for v in own]
+    ratios = [math.log(v.ratio) for v in own if v.ratio is not None]
+    return Summary(
+        rule,
+        statistics.fmean(v.regret for v in own),
+        _joint_error([v.by_seed for v in own]),
+        statistics.fmean(v.cost for v in own),
+        statistics.fmean(statistics.fmean(one) for one in behind),
+        _joint_error(behind),
+        math.exp(statistics.fmean(ratios)) if ratios else None,
+    )
+
+
+def _differences(theirs: Verdict, ours: Verdict) -> list[float]:
+    return [a - b for a, b in zip(theirs.by_seed, ours.by_seed, strict=True)]
+
+
+def _joint_error(by_task: Sequence[Sequence[float]]) -> float:
+    """The standard error of a mean over tasks whose own errors are independent."""
+    return sum(mean_and_error(one)[1] ** 2 for one in by_task) ** 0.5 / len(by_task)
+
+
+def main() -> None:
+    """Judge, print, and write the page."""
+    from benchmarks.advice.page import report, write_page
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=Path, nargs="+", default=sorted(RECORDS.glob("rows*.jsonl")))
+    parser.add_argument("--inputs", type=Path, default=RECORD)
+    parser.add_argument("--page", type=Path, help="put the tables between the marks of this page")
+    given = parser.parse_args()
+    rows, inputs = read_rows(given.rows), read_rows([given.inputs])
+    text = report(judge(rows, inputs), rows, inputs)
+    print(text)
+    if given.page is not None:
+        write_page(given.page, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The models of the sweeps: small transformers whose heads and ranks are an argument.
+
+All begin as PyTorch's own layers do (weights U(±1/√fan-in)), with zero biases. Queries, keys and
+values of a head have exactly the rank the geometry says; nothing else depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+from headwise.attention import (
+    Attention,
+    Causal,
+    Everything,
+    HeadGeometry,
+    Initialisation,
+    LearnedAdditive,
+    NoPosition,
+    Weighting,
+    mha,
+)
+from headwise.attention.weighting import Heads
+from headwise.models import (
+    EncoderStack,
+    Images,
+    InContextRegressor,
+    Style,
+    TextClassifier,
+    ViTClassifier,
+)
+
+#: Fused kernels on a GPU want heads of at least this many numbers; zeros fill the rest.
+LANES = 8
+
+AttentionPrecision = Literal["as linear maps", "bf16"]
+
+
+@dataclass(frozen=True)
+class AsLinear(Initialisation):
+    """U(±1/√fan-in), as ``torch.nn.Linear`` draws its weights."""
+
+    def draw_input(self, weight: Tensor, generator: torch.Generator) -> None:
+        """U(±1/√d)."""
+        bound = weight.shape[1] ** -0.5
+        weight.uniform_(-bound, bound, generator=generator)
+
+    def draw_output(self, weight: Tensor, generator: torch.Generator) -> None:
+        """U(±1/√(H·v))."""
+        self.draw_input(weight, generator)
+
+
+class FusedSoftmax(Weighting):
+    """Softmax weights by one fused call, whatever the rank.
+
+    On a GPU the heads are filled up with zeros to the size that its kernels take, and with
+    "bf16" attention alone is computed in bfloat16.
+    """
+
+    def __init__(self, precision: AttentionPrecision = "as linear maps") -> None:
+        super().__init__()
+        self.precision = precision
+
+    def weights(self, heads: Heads) -> Tensor:
+        """The softmax of the logits."""
+        return torch.softmax(heads.logits(), dim=-1)
+
+    def mix(self, heads: Heads) -> Tensor:
+        """The weighted sums of values."""
+        if not isinstance(heads.mask, Causal | Everything):
+            raise TypeError(f"whole and causal masks are served, got {heads.mask!r}")
+        triple = (heads.queries, heads.keys, heads.values)
+        if heads.queries.is_cuda:
+            triple = tuple(self._for_kernel(part) for part in triple)
+        mixed = scaled_dot_product_attention(
+            *triple, is_causal=isinstance(heads.mask, Causal), scale=1 / heads.temperature
+        )
+        return mixed[..., : heads.values.shape[-1]].to(heads.values.dtype)
+
+    def _for_kernel(self, part: Tensor) -> Tensor:
+        filled = pad(part, (0, -part.shape[-1] % LANES))
+        return filled.bfloat16() if self.precision == "bf16" else filled
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What all models of a task share; ``heads`` is the number that the first sweep fixes."""
+
+    width: int
+    depth: int
+    mlp_width: int
+    heads: int
+    tokens: int
+    attention: AttentionPrecision = "as linear maps"
+
+    def preset(self) -> Callable[..., Attention]:
+        """How a layer is made of a geometry."""
+        return partial(mha, weighting=FusedSoftmax(self.attention))
+
+    def stack(self, geometry: HeadGeometry, seed: int) -> EncoderStack:
+        """Pre-norm blocks with learned positions."""
+        position = LearnedAdditive(self.tokens, self.width, seed)
+        style = Style(initialisation=AsLinear(seed), attention=self.preset())
+        return EncoderStack(
+            geometry, position, depth=self.depth, mlp_width=self.mlp_width, style=style
+        )
+
+
+Build = Callable[[HeadGeometry, int], nn.Module]
+
+
+def image_classifier(shape: Shape, images: Images) -> Build:
+    """Patches and a class token; ten classes."""
+    return lambda geometry, seed: ViTClassifier(shape.stack(geometry, seed), images, 10, seed)
+
+
+def text_classifier(shape: Shape, vocabulary: int) -> Build:
+    """Word numbers; two classes from the mean over tokens, padding included as a word."""
+    return lambda geometry, seed: TextClassifier(shape.stack(geometry, seed), vocabulary, 2, seed)
+
+
+def regressor(shape: Shape, dimensions: int) -> Build:
+    """Examples in a row, causal."""
+    return lambda geometry, seed: InContextRegressor(shape.stack(geometry, seed), dimensions, seed)
+
+
+def point_encoder(shape: Shape) -> Build:
+    """The heads paper's encoder: post-norm, unit norms, ReLU, no positions."""
+
+    def build(geometry: HeadGeometry, seed: int) -> nn.Module:
+        style = Style(
+            placement="post",
+            activation="relu",
+            initialisation=AsLinear(seed),
+            attention=shape.preset(),
+        )
+        sizes = {"depth": shape.depth, "mlp_width": shape.mlp_width}
+        return EncoderStack(geometry, NoPosition(), **sizes, norm="unit", style=style)
+
+    return build

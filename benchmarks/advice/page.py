@@ -1,0 +1,142 @@
+"""The tables of the judging, as Markdown, and the page they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.advice.judge import Scores, Summary, Verdict, mean_and_error, scores_of, summary
+from benchmarks.advice.rules import RULES, Regime
+from benchmarks.advice.sweep import Row
+from benchmarks.advice.tasks import BENCHES, RANKS, SweepName
+
+from headwise.geometry import HeadGeometry
+
+BEGIN, END = "<!-- tables: begin (made by benchmarks.advice.judge) -->", "<!-- tables: end -->"
+
+REGIMES: dict[Regime, str] = {
+    "heads": "Heads fixed, the rule chooses the rank",
+    "width": "Heads × rank = width, the rule chooses the split (parameters are equal)",
+    "free": "Any trained geometry",
+}
+
+SWEEPS: dict[SweepName, str] = {
+    "heads": "four heads fixed, queries, keys and values of rank r",
+    "width": "width / r heads of rank r",
+    "single": "one head, queries and keys of rank r, values of full width",
+}
+
+
+def report(verdicts: Sequence[Verdict], rows: Sequence[Row], inputs: Sequence[Row]) -> str:
+    """All tables."""
+    parts = [*_summaries(verdicts), *_regrets(verdicts), *_scores(rows, inputs), _origin(rows)]
+    return "\n\n".join(parts)
+
+
+def write_page(path: Path, text: str) -> None:
+    """The tables between the marks of a page; the rest of it is left alone."""
+    page = path.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+def table(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells as Markdown, the first the names of the columns."""
+    ruled = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in ruled)
+
+
+def _summaries(verdicts: Sequence[Verdict]) -> list[str]:
+    parts = ["## Summary"]
+    for title, judged in (("the judged tasks", True), ("the tasks a rule may learn from", False)):
+        for regime, words in REGIMES.items():
+            chosen = [
+                v for v in verdicts if v.regime == regime and BENCHES[v.task].judged == judged
+            ]
+            if chosen:
+                tasks = ", ".join(dict.fromkeys(v.task for v in chosen))
+                parts += [f"**{words}; {title}** ({tasks})", _summary_table(chosen)]
+    return parts
+
+
+def _summary_table(verdicts: Sequence[Verdict]) -> str:
+    names = ["rule", "mean regret, points", "error / best error", "behind headwise, points"]
+    names.append("attention parameters")
+    return table([names, *(_summary_line(summary(verdicts, rule)) for rule in RULES)])
+
+
+def _summary_line(found: Summary) -> list[str]:
+    behind = "" if found.rule == "headwise" else _points(found.behind, found.behind_error)
+    ratio = "" if found.ratio is None else f"{found.ratio:.2f}"
+    return [found.rule, _points(found.regret, found.error), ratio, behind, f"{found.cost:.0%}"]
+
+
+def _points(value: float, error: float) -> str:
+    return f"{100 * value:.1f} ± {100 * error:.1f}"
+
+
+def _regrets(verdicts: Sequence[Verdict]) -> list[str]:
+    parts = ["## Regret by task"]
+    for regime, words in REGIMES.items():
+        chosen = [v for v in verdicts if v.regime == regime]
+        if chosen:
+            parts += [f"**{words}**", _regret_table(chosen)]
+    return parts
+
+
+def _regret_table(verdicts: Sequence[Verdict]) -> str:
+    tasks = list(dict.fromkeys(v.task for v in verdicts))
+    best = {v.task: v.best for v in verdicts}
+    lines = [["rule", *(f"{task} (best {_named(best[task])})" for task in tasks)]]
+    found = {(v.rule, v.task): v for v in verdicts}
+    lines += [[rule, *(_regret(found[rule, task]) for task in tasks)] for rule in RULES]
+    return table(lines)
+
+
+def _regret(found: Verdict) -> str:
+    chosen = _named(found.chosen[0]) if len(found.chosen) == 1 else "any"
+    ratio = "" if found.ratio is None else f", {found.ratio:.2f} × the best error"
+    return f"{chosen}: {_points(found.regret, found.error)}{ratio} ({found.cost:.0%})"
+
+
+def _named(geometry: HeadGeometry) -> str:
+    return f"{geometry.heads}×{geometry.qk_rank}"
+
+
+def _scores(rows: Sequence[Row], inputs: Sequence[Row]) -> list[str]:
+    parts = ["## Scores"]
+    ordered = sorted(inputs, key=lambda row: list(BENCHES).index(row["task"]))
+    for sweep, words in SWEEPS.items():
+        lines = [line for row in ordered if (line := _score_line(rows, row, sweep))]
+        if lines:
+            names = ["task", "without attention", *(f"r = {rank}" for rank in RANKS)]
+            parts += [f"**{words.capitalize()}**", table([names, *lines])]
+    return parts
+
+
+def _score_line(rows: Sequence[Row], told: Row, sweep: SweepName) -> list[str] | None:
+    bench = BENCHES[told["task"]]
+    accuracy = bench.measure == "accuracy"
+    unit = 1.0 if accuracy else -told["trivial"]
+    scores = scores_of(rows, bench.name, told["trivial"])
+    cells = {g.qk_rank: _cell(scores, g, unit) for g in bench.geometries(sweep)}
+    if not any(cells.values()):
+        return None
+    name = f"{bench.name}, {'accuracy' if accuracy else 'error'}"
+    return [name, f"{told['trivial']:.3f}", *(cells.get(rank, "") for rank in RANKS)]
+
+
+def _cell(scores: Scores, geometry: HeadGeometry, unit: float) -> str:
+    if geometry not in scores:
+        return ""
+    mean, error = mean_and_error([unit * score for score in scores[geometry].values()])
+    return f"{mean:.3f} ± {error:.3f}"
+
+
+def _origin(rows: Sequence[Row]) -> str:
+    made = sorted({(r["task"], r["device"], r["dtype"], r["torch"], r["code"]) for r in rows})
+    seeds = {task: len({r["seed"] for r in rows if r["task"] == task}) for task, *_ in made}
+    lines = [["task", "device", "dtype", "torch", "code", "seeds"]]
+    lines += [[*one, str(seeds[one[0]])] for one in made]
+    return "## Where the rows come from\n\n" + table(lines)

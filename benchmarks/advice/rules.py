@@ -1,0 +1,112 @@
+"""Rules that choose a geometry before training: ours, habits, the paper's, and chance.
+
+Each is asked in three regimes. "heads": the number of heads is given and the rank is chosen.
+"width": heads × rank must be the width. "free": any geometry of either. A rule answers with a
+geometry that was trained; a rank between two trained ones is rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from headwise.advice.advisor import decide
+from headwise.advice.evidence import Evidence
+from headwise.advice.question import FREE, NO_LIMIT, Constraints
+from headwise.advice.saturation import paper_saturation
+from headwise.geometry import HeadGeometry
+
+Regime = Literal["heads", "width", "free"]
+
+#: The head dimension that habit chooses.
+HABIT = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a rule may look at: evidence from before training, and what may be chosen."""
+
+    regime: Regime
+    heads: int
+    evidence: Evidence
+    choices: tuple[HeadGeometry, ...]
+
+    @property
+    def width(self) -> int:
+        """Width of the model."""
+        return self.evidence.width
+
+    def with_rank(self, rank: int, heads: int | None = None) -> HeadGeometry:
+        """The choice of the least rank that is not below this one, with these heads if any."""
+        if self.regime == "free":
+            wanted = self.heads if heads is None else heads
+            near = [g for g in self.choices if g.heads == wanted] or list(self.choices)
+        else:
+            near = list(self.choices)
+        above = [g for g in near if g.qk_rank >= rank]
+        return min(above, key=_rank) if above else max(near, key=_rank)
+
+
+def _rank(geometry: HeadGeometry) -> int:
+    return geometry.qk_rank
+
+
+Rule = Callable[[Question], Sequence[HeadGeometry]]
+
+
+def adviser(question: Question) -> Sequence[HeadGeometry]:
+    """headwise: the first choice of ``headwise.advise`` for these tokens."""
+    fixed = Constraints(heads=question.heads) if question.regime == "heads" else FREE
+    best = decide(question.evidence, NO_LIMIT, fixed, "data").best.geometry
+    rank = question.with_rank(best.qk_rank)
+    if question.regime != "free":
+        return [rank]
+    # Rounding the rank up can leave fewer heads in the width than were advised.
+    heads = min(best.heads, max(1, question.width // rank.qk_rank))
+    return [question.with_rank(best.qk_rank, heads)]
+
+
+def habit(question: Question) -> Sequence[HeadGeometry]:
+    """Head dimension 64, heads = width / 64."""
+    return [question.with_rank(HABIT, max(1, question.width // HABIT))]
+
+
+def stock(question: Question) -> Sequence[HeadGeometry]:
+    """Rank = width / heads, as the usual layers force it."""
+    return [question.with_rank(question.width // question.heads)]
+
+
+def paper(question: Question) -> Sequence[HeadGeometry]:
+    """The rank paper's rule: where the rank with N(0, 1) weights stops growing."""
+    curve = next(c for c in question.evidence.curves if c.start == "paper")
+    return [question.with_rank(paper_saturation(curve) or curve.head_dims[-1])]
+
+
+def largest(question: Question) -> Sequence[HeadGeometry]:
+    """The most parameters; among equals the largest rank."""
+    return [max(question.choices, key=lambda g: (g.parameters, g.qk_rank))]
+
+
+def half_the_parameters(question: Question) -> Sequence[HeadGeometry]:
+    """The cheapest with at least half of the largest's parameters; of equals the fewest heads."""
+    most = max(g.parameters for g in question.choices)
+    enough = [g for g in question.choices if 2 * g.parameters >= most]
+    return [min(enough, key=lambda g: (g.parameters, g.heads))]
+
+
+def chance(question: Question) -> Sequence[HeadGeometry]:
+    """Any choice, all equally likely."""
+    return question.choices
+
+
+#: Every rule by the name it has in the table; ours first.
+RULES: dict[str, Rule] = {
+    "headwise": adviser,
+    "habit (r = 64)": habit,
+    "stock (r = d/H)": stock,
+    "paper's rule": paper,
+    "largest": largest,
+    "half the parameters": half_the_parameters,
+    "chance": chance,
+}

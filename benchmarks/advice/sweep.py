@@ -1,0 +1,249 @@
+"""Train every geometry of a sweep and write one row for each seed as soon as it is known.
+
+    python -m benchmarks.advice.sweep --tasks digits-patches --rows rows.jsonl
+    python -m benchmarks.advice.sweep --tasks cifar10,imdb --data FOLDER --device cuda ...
+
+Sweeps: "heads" fixes the number of heads and changes the rank of queries, keys and values alike;
+"width" keeps heads × rank = width; "single" has one head whose values keep the full width, so
+that the rank of queries and keys alone changes. Cells that are in the rows file already are
+skipped, so a run that was stopped goes on where it was. Needs torch, numpy and scipy alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from benchmarks.advice.tasks import BENCHES, Bench, Loaded, SweepName
+from benchmarks.recording import provenance
+
+from headwise.attention import HeadGeometry
+from headwise.models import parameter_counts
+from headwise.training import AdamW, CurveRow, Ensemble, Settings
+from headwise.training.replay import replayed
+
+#: The order of head dimensions: what says most about the curve comes first.
+TELLING = (8, 64, 1, 16, 4, 2, 32)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One geometry of one task."""
+
+    task: str
+    geometry: HeadGeometry
+
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        """What tells cells apart."""
+        return (self.task, self.geometry.heads, self.geometry.qk_rank, self.geometry.v_rank)
+
+
+def key_of(row: Row) -> tuple[str, int, int, int]:
+    """The cell a row belongs to."""
+    return (row["task"], row["heads"], row["qk_rank"], row["v_rank"])
+
+
+def cells(
+    benches: Iterable[Bench],
+    sweeps: Iterable[SweepName],
+    done: set[tuple[str, int, int, int]],
+    most: int | None = None,
+) -> list[Cell]:
+    """What is left to train: sweep by sweep, in each the telling head dimensions first.
+
+    ``most`` is how many head dimensions of each sweep are wanted.
+    """
+    wanted = {
+        cell.key: cell
+        for sweep in sweeps
+        for bench in benches
+        for cell in sorted(_of(bench, sweep), key=_telling)[:most]
+    }
+    return [cell for key, cell in wanted.items() if key not in done]
+
+
+def _of(bench: Bench, sweep: SweepName) -> list[Cell]:
+    return [Cell(bench.name, geometry) for geometry in bench.geometries(sweep)]
+
+
+def _telling(cell: Cell) -> int:
+    rank = cell.geometry.qk_rank
+    return TELLING.index(rank) if rank in TELLING else len(TELLING)
+
+
+def settings_of(bench: Bench, given: argparse.Namespace) -> Settings:
+    """The settings of a task on a device."""
+    plan, on_gpu = bench.training, given.device.startswith("cuda")
+    return Settings(
+        steps=plan.steps,
+        batch=plan.batch,
+        seeds=given.seeds,
+        learning_rates=(plan.rate,),
+        precision="tf32" if on_gpu else "float32",
+        evaluation=plan.evaluation,
+        device=given.device,
+        optimiser=AdamW(weight_decay=plan.decay),
+        execution=given.execution,
+    )
+
+
+def trained_rows(bench: Bench, loaded: Loaded, cell: Cell, settings: Settings) -> list[Row]:
+    """Train all seeds of a cell together and say where each ended."""
+    start = time.monotonic()
+    build = bench.build
+    ensemble = Ensemble({"": lambda seed: build(cell.geometry, seed)}, loaded.task, settings)
+    _run(ensemble, settings)
+    ended = ensemble.rows()
+    seconds = time.monotonic() - start
+    return [_row(bench, cell, settings, row, seconds) for row in ended]
+
+
+def _run(ensemble: Ensemble, settings: Settings) -> None:
+    """All steps, without the looks in between that a learning curve would take."""
+    advance = ensemble.advance
+    if settings.replayed:
+        advance = replayed(advance, ensemble.state, ensemble.noise.generators)
+    for step in range(settings.steps):
+        ensemble.noise.prepare(step)
+        advance()
+
+
+def _row(bench: Bench, cell: Cell, settings: Settings, end: CurveRow, seconds: float) -> Row:
+    geometry, plan = cell.geometry, bench.training
+    return {
+        "task": bench.name,
+        "measure": bench.measure,
+        "judged": bench.judged,
+        "width": geometry.width,
+        "depth": bench.shape.depth,
+        "heads": geometry.heads,
+        "qk_rank": geometry.qk_rank,
+        "v_rank": geometry.v_rank,
+        "attention_parameters": bench.shape.depth * geometry.parameters,
+        "model_parameters": sum(parameter_counts(bench.build(geometry, 0)).values()),
+        "score": end.test_score,
+        "test_loss": end.test_loss,
+        "train_loss": end.epoch_loss,
+        "diverged_at": end.diverged_at,
+        "steps": plan.steps,
+        "batch": plan.batch,
+        "rate": plan.rate,
+        "seconds": round(seconds, 2),
+        **provenance(settings.device.split(":")[0], _dtype(bench, settings), end.seed),
+        "command": _command(sys.argv[1:]),
+    }
+
+
+def _dtype(bench: Bench, settings: Settings) -> str:
+    reduced = bench.shape.attention == "bf16" and settings.device.startswith("cuda")
+    return f"{settings.precision}, attention bf16" if reduced else settings.precision
+
+
+def _command(words: list[str]) -> str:
+    """The command as typed, less the folders of one machine."""
+    told = [word.rsplit("/", 1)[-1] if word.startswith("/") else word for word in words]
+    return " ".join(["python -m benchmarks.advice.sweep", *told])
+
+
+def read_rows(paths: Iterable[Path]) -> list[Row]:
+    """The rows of JSON-lines files; files that are not there have none."""
+    return [
+        json.loads(line)
+        for path in paths
+        if path.exists()
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def sweep(given: argparse.Namespace) -> int:
+    """Train what is left, one cell after another; a cell that fails is told and left out."""
+    start, failed = time.monotonic(), 0
+    benches = {name: _bench(name, given.steps) for name in given.tasks}
+    done = {key_of(row) for row in read_rows([given.rows, *given.known])}
+    loaded: dict[str, Loaded] = {}
+    left = cells(benches.values(), given.sweeps, done, given.ranks)
+    for cell in _in_time(left, start, given.seconds):
+        bench = benches[cell.task]
+        try:
+            if cell.task not in loaded:
+                loaded[cell.task] = bench.load(given.data, given.device)
+            rows = trained_rows(bench, loaded[cell.task], cell, settings_of(bench, given))
+        except Exception:
+            failed += 1
+            print(f"{cell.key} failed\n{traceback.format_exc()}", flush=True)
+            continue
+        _append(given.rows, rows)
+        scores = " ".join("-" if r["score"] is None else f"{r['score']:.4f}" for r in rows)
+        print(
+            f"{time.monotonic() - start:6.0f} s {cell.key} {scores} ({rows[0]['seconds']} s)",
+            flush=True,
+        )
+    return failed
+
+
+def _bench(name: str, steps: int | None) -> Bench:
+    bench = BENCHES[name]
+    return bench if steps is None else replace(bench, training=replace(bench.training, steps=steps))
+
+
+def _in_time(left: list[Cell], start: float, seconds: float) -> Iterator[Cell]:
+    for number, cell in enumerate(left):
+        if time.monotonic() - start > seconds:
+            print(f"time is up, {len(left) - number} cells are left", flush=True)
+            return
+        yield cell
+
+
+def _append(path: Path, rows: list[Row]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", type=task_names, default=tuple(BENCHES))
+    parser.add_argument("--sweeps", type=_words, default=("heads", "width"))
+    parser.add_argument("--seeds", type=_numbers, default=(0, 1, 2))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--execution", choices=["graph", "eager"])
+    parser.add_argument("--data", type=Path, default=Path("local/advice-data"))
+    parser.add_argument("--rows", type=Path, required=True, help="rows are appended here")
+    parser.add_argument("--known", type=Path, nargs="*", default=[], help="more rows not to redo")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no cell later")
+    parser.add_argument("--ranks", type=int, help="head dimensions per sweep, telling ones first")
+    parser.add_argument("--steps", type=int, help="fewer steps than the task's own, for a trial")
+    return parser.parse_args(words)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+def task_names(text: str) -> tuple[str, ...]:
+    """Names of tasks, by commas; one that is not there is refused."""
+    unknown = [name for name in _words(text) if name not in BENCHES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no task {unknown[0]!r}; there are {', '.join(BENCHES)}")
+    return _words(text)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(min(1, sweep(arguments(sys.argv[1:]))))

@@ -1,0 +1,178 @@
+"""What exhibits cost: measuring Table 1 against plain SVD, and drawing 10,000 stored rows.
+
+Table 1's measurement (lengths 100 and 200, width 960) is timed on a sample of heads, from tokens
+to counts, in turns with the same computation by `torch.linalg.matrix_rank` in float64; counts
+are compared first. Totals weight each head dimension by the heads that the table has of it. Run
+`make bench-exhibits`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from headwise.data.synthetic import random_tokens
+from headwise.experiments.initial_stack import InitialLayer, StackShape
+from headwise.experiments.measure_rank import MeasureRank
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.pages import write_exhibits
+from headwise.papers.rank2026.table_1 import HEAD_DIMS, TABLE_1, WIDTH
+from headwise.papers.rank_rows import pooled_by, rank_curve
+from headwise.papers.reproduction import Wanted, from_store
+from headwise.randomness import stream
+from headwise.report import Panel
+from headwise.runs import Answer, Provenance, Spec, Store
+from headwise.spectra import count
+from recording import RECORDS, interleaved, markdown_table, provenance, write_record
+
+EPSILON = 1e-8
+LENGTHS = (100, 200)
+GOAL, STRETCH = 10.0, 20.0
+
+#: Heads and batch items of the sample, and how often each contestant is timed.
+HEADS, BATCH, REPEATS = 8, 32, 3
+
+#: Rows that must load and draw within this many seconds.
+ROWS, SECONDS = 10_000, 2.0
+
+
+def tokens_of(n: int) -> torch.Tensor:
+    """Inputs as Table 1 has them, a few of a batch."""
+    return random_tokens("normal(0,1)", (BATCH, n, WIDTH), stream(0, "inputs"))
+
+
+def logits_of(n: int, head_dim: int, tokens: torch.Tensor):
+    """Every head's logits, from freshly drawn weights."""
+    shape = StackShape(width=WIDTH, head_dim=head_dim, heads=min(HEADS, WIDTH // head_dim))
+    return InitialLayer(shape, 0, 1).logits(tokens)
+
+
+def contestants(n: int, head_dim: int) -> dict[str, Callable[[], list]]:
+    """The same measurement twice: tokens to logits to counts."""
+    tokens = tokens_of(n)
+
+    def plain() -> list[torch.Tensor]:
+        return [
+            torch.linalg.matrix_rank(torch.softmax(part.values, -1), atol=EPSILON)
+            for part in logits_of(n, head_dim, tokens)
+        ]
+
+    return {
+        "headwise": lambda: [count(part, EPSILON) for part in logits_of(n, head_dim, tokens)],
+        "matrix_rank": plain,
+    }
+
+
+def refuse_differing(n: int, head_dim: int, rivals: dict[str, Callable[[], list]]) -> None:
+    """A decomposition must lie in every certified interval."""
+    for ours, theirs in zip(rivals["headwise"](), rivals["matrix_rank"](), strict=True):
+        if not bool(((ours.low <= theirs) & (theirs <= ours.high)).all()):
+            raise SystemExit(f"counts differ for {n} tokens, d_h {head_dim}")
+
+
+def measured(n: int, head_dim: int, repeats: int) -> dict[str, object]:
+    """Compare counts, then times, at one length and head dimension."""
+    rivals = contestants(n, head_dim)
+    refuse_differing(n, head_dim, rivals)
+    seconds = interleaved(rivals, repeats)
+    sample = min(HEADS, WIDTH // head_dim) * BATCH
+    return {
+        "n": n,
+        "d_h": head_dim,
+        "matrices in the table": matrices_in_table(n, head_dim),
+        "headwise µs": 1e6 * seconds["headwise"] / sample,
+        "matrix_rank µs": 1e6 * seconds["matrix_rank"] / sample,
+        "×": seconds["matrix_rank"] / seconds["headwise"],
+    }
+
+
+def matrices_in_table(n: int, head_dim: int) -> int:
+    """How many matrices Table 1 has of a length and head dimension."""
+    return sum(
+        (spec.heads or spec.width // spec.head_dim) * spec.batch
+        for spec in TABLE_1.specs(Scale.PAPER)
+        if isinstance(spec, MeasureRank) and (spec.tokens, spec.head_dim) == (n, head_dim)
+    )
+
+
+def total(n: int, rows: list[dict]) -> dict[str, object]:
+    """The whole table at a length, from what one matrix of each head dimension takes."""
+    own = [row for row in rows if row["n"] == n]
+    ours, theirs = (
+        sum(row["matrices in the table"] * row[name] for row in own) / 1e6
+        for name in ("headwise µs", "matrix_rank µs")
+    )
+    return {"n": n, "headwise s": ours, "matrix_rank s": theirs, "×": theirs / ours, "goal ×": GOAL}
+
+
+def many_specs() -> list[Spec]:
+    """10,000 different questions of the kind that exhibits ask most."""
+    axes = {"tokens": range(10, 110), "head_dim": HEAD_DIMS[:5], "seed": range(20)}
+    return grid(MeasureRank, {}, **{name: list(values) for name, values in axes.items()})
+
+
+def drawn(answers: Answers) -> Presentation:
+    """Means over seeds for five of the lengths."""
+    curves = tuple(
+        rank_curve(f"{n} tokens", pooled_by(answers.rows(tokens=n), "head_dim"))
+        for n in range(10, 110, 20)
+    )
+    return Presentation(panels=(Panel("Many rows", "head dimension", "rank / length", curves),))
+
+
+MANY = Exhibit("bench/many", "Many rows", "Rows made up.", {Scale.LAPTOP: many_specs}, drawn)
+
+
+def fill(store: Store) -> None:
+    """Store made-up answers to all of them."""
+    made = Provenance("0", "0", "cpu", "float64", 0.0, "", 0)
+    row = {"mean": 0.5, "std": 0.1, "count": 32, "stderr": 0.01, "undecided": 0, "layer": 1}
+    for spec in many_specs():
+        store.put(spec, Answer(spec.key, (row,), made))
+
+
+def seconds_to_draw(rounds: int) -> float:
+    """From a store of 10,000 rows to figures and a page, in the median."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "r.db") as store:
+        fill(store)
+        for _ in range(rounds):
+            start = time.perf_counter()
+            write_exhibits([from_store(store, Wanted(MANY, Scale.LAPTOP))], Path(folder) / "out")
+            found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def main() -> None:
+    """Measure, print, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--out", type=Path, default=RECORDS)
+    asked = parser.parse_args()
+    rows = [measured(n, r, asked.repeats) for n in LENGTHS for r in HEAD_DIMS]
+    totals = [total(n, rows) for n in LENGTHS]
+    drawing = {
+        "rows": ROWS,
+        "seconds to load and draw": seconds_to_draw(asked.repeats),
+        "goal": SECONDS,
+    }
+    tables = [markdown_table(rows), markdown_table(totals), markdown_table([drawing])]
+    table = "\n\n".join(tables)
+    print(table)
+    record = {
+        "provenance": provenance("cpu", "float64", 0),
+        "rows": rows,
+        "totals": totals,
+        "drawing": drawing,
+    }
+    print("written to", write_record(asked.out, "exhibits_cpu", record, table).name)
+
+
+if __name__ == "__main__":
+    main()

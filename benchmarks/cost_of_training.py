@@ -1,0 +1,40 @@
+"""What the trained exhibits of the heads paper would cost on one H200, cell by cell.
+
+    python benchmarks/cost_of_training.py [gpu|paper] [EXHIBIT]
+
+Seconds are estimated from FLOPs and bytes (headwise.papers.heads2024.costs), before anything is
+run; cells come in the order in which they are run, cheap ones first.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from headwise.papers.exhibit import Scale
+from headwise.papers.heads2024 import HEADS_2024
+from headwise.papers.heads2024.costs import run_seconds
+from headwise.report import Table
+
+
+def main(scale_name: str = "gpu", only: str = "") -> None:
+    """Print the table of one scale: totals for every exhibit, cells of one."""
+    scale, seen = Scale(scale_name), set[str]()
+    totals = []
+    for exhibit in HEADS_2024:
+        if scale not in exhibit.scales or (only and exhibit.name != only):
+            continue
+        new = [spec for spec in exhibit.specs(scale) if spec.key not in seen]
+        seen |= {spec.key for spec in new}
+        costs = [run_seconds(spec) for spec in new]
+        totals.append((exhibit.name, len(new), round(sum(costs)), round(max(costs, default=0))))
+        if only:
+            cells = zip((spec.label for spec in new), map(round, costs), strict=True)
+            print(Table(("cell", "seconds"), tuple(cells)).markdown(), end="\n\n")
+    totals.append(("together", *(sum(row[i] for row in totals) for i in (1, 2)), None))
+    print(
+        Table(("exhibit", "cells of its own", "seconds", "dearest cell"), tuple(totals)).markdown()
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

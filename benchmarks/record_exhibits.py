@@ -1,0 +1,59 @@
+"""Put the rows of exhibits that a store holds whole beside the package, as committed records.
+
+python benchmarks/record_exhibits.py STORE [EXHIBIT ...] [--scale laptop] writes
+src/headwise/papers/records/<folder>/<file>_<scale>.csv. Miniatures are left out unless named.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from headwise.errors import HeadwiseError
+from headwise.papers.catalogue import chosen
+from headwise.papers.exhibit import Scale
+from headwise.papers.recorded import record_name
+from headwise.papers.reproduction import Wanted, state_in
+from headwise.runs import Store, write_records
+
+RECORDS = Path(__file__).parents[1] / "src" / "headwise" / "papers" / "records"
+
+
+def whole(store: Store, names: list[str], scales: list[Scale]) -> Iterator[Wanted]:
+    """The exhibits, at these scales, of which the store has every answer."""
+    for exhibit in chosen(names):
+        for scale in exhibit.scales:
+            if scale in scales and state_in(store, Wanted(exhibit, scale)).complete:
+                yield Wanted(exhibit, scale)
+
+
+def record(store: Store, wanted: Wanted, folder: Path) -> Path:
+    """Write the rows of one exhibit at one scale."""
+    records = store.records_of(wanted.specs())
+    return write_records(records.values(), folder / record_name(wanted.exhibit, wanted.scale))
+
+
+def main() -> None:
+    """Record what is whole, and say what was written."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("store", help="a path, or an SQLAlchemy URL")
+    parser.add_argument("exhibits", nargs="*", default=["all"])
+    parser.add_argument("--scale", choices=list(Scale), help="by default all but miniature")
+    parser.add_argument("--out", type=Path, default=RECORDS)
+    asked = parser.parse_args()
+    scales = [Scale(asked.scale)] if asked.scale else [s for s in Scale if s != Scale.MINIATURE]
+    if "://" not in asked.store and not Path(asked.store).exists():
+        raise SystemExit(f"there is no store {asked.store}; pass one that headwise reproduce wrote")
+    try:
+        with Store.open(asked.store) as store:
+            paths = [record(store, one, asked.out) for one in whole(store, asked.exhibits, scales)]
+    except HeadwiseError as error:
+        raise SystemExit(str(error)) from None
+    for path in paths:
+        print(f"{path.relative_to(asked.out)}: {path.stat().st_size} bytes")
+    print(f"{len(paths)} records written")
+
+
+if __name__ == "__main__":
+    main()

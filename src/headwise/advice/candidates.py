@@ -1,0 +1,158 @@
+"""Geometries worth naming: the advised rank in several shapes, what fits a budget, and habits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from headwise.advice.curves import head_dim_grid
+from headwise.advice.question import CACHE_NUMBER, Budget, Constraints
+from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry, LatentGeometry, divisors
+
+#: The head dimension that habit chooses.
+HABIT = 64
+
+#: Heads when neither the question nor habit says more.
+FEWEST_HEADS = 4
+
+#: The latent as a multiple of a head's content rank, as in DeepSeek-V3 (512 and 128). Its rotary
+#: part is half the content rank (64 and 128).
+LATENT_RANKS = 4
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A geometry, and in what role it stands."""
+
+    role: str
+    geometry: HeadGeometry
+
+
+def content_rank(geometry: HeadGeometry) -> int:
+    """The rank of the query-key form that reads content, without a rotary part.
+
+    >>> content_rank(HeadGeometry.standard(64, heads=4))
+    16
+    """
+    return geometry.content_rank if isinstance(geometry, LatentGeometry) else geometry.qk_rank
+
+
+def usual_heads(width: int) -> int:
+    """Heads by habit, width / 64, but at least four.
+
+    >>> usual_heads(768), usual_heads(64)
+    (12, 4)
+    """
+    return max(FEWEST_HEADS, width // HABIT)
+
+
+def shaped(
+    width: int, heads: int, rank: int, values: int, constraints: Constraints
+) -> HeadGeometry:
+    """A geometry of the kind asked for: full, grouped, or latent as DeepSeek-V3 has it.
+
+    >>> shaped(64, 8, 4, 4, Constraints(kind="gqa")).kv_heads
+    2
+    >>> shaped(64, 8, 4, 4, Constraints(kind="mla")).kv_latent
+    16
+    """
+    if constraints.kind == "mla":
+        rope = 2 * max(1, rank // 4)
+        latent = min(width, LATENT_RANKS * rank)
+        return LatentGeometry(width, heads, heads, rank + rope, values, latent, None, rope)
+    plain = HeadGeometry(width, heads, heads, rank, values)
+    if constraints.kind != "gqa" or heads == 1:
+        return plain
+    most = max(1, heads // constraints.group)
+    return plain.grouped(max(k for k in divisors(heads) if k <= most))
+
+
+def candidates(
+    width: int, rank: int, heads: int, constraints: Constraints, budget: Budget
+) -> list[Candidate]:
+    """Every shape of the advised rank that constraints and budget allow; none is an error.
+
+    >>> [c.role for c in candidates(64, 4, 4, Constraints(), Budget())]
+    ['advised', 'whole values', 'more heads', 'half the rank']
+    """
+    found = list(_shapes(width, rank, heads, constraints))
+    fitting = [candidate for candidate in found if budget.allows(candidate.geometry)]
+    if found[0] not in fitting:
+        fitting += _smaller(width, rank, heads, constraints, budget)
+    if not fitting:
+        raise _nothing_fits(width, constraints, budget)
+    return fitting
+
+
+def lookup(width: int, rank: int, constraints: Constraints) -> Candidate:
+    """Heads that can look single tokens up: of the rank that takes, as many as the width holds.
+
+    >>> lookup(64, 20, Constraints()).geometry.heads
+    3
+    """
+    r = constraints.rounded(rank)
+    heads = constraints.heads or max(1, width // r)
+    return Candidate("lookup", shaped(width, heads, r, r, constraints))
+
+
+def _shapes(width: int, rank: int, heads: int, constraints: Constraints) -> Iterator[Candidate]:
+    half = constraints.rounded(-(-rank // 2))
+    yield Candidate("advised", shaped(width, heads, rank, rank, constraints))
+    if width // heads > rank:
+        yield Candidate("whole values", shaped(width, heads, rank, width // heads, constraints))
+    if constraints.heads is None and width // rank > heads:
+        yield Candidate("more heads", shaped(width, width // rank, rank, rank, constraints))
+    if constraints.rank is None and half < rank:
+        yield Candidate("half the rank", shaped(width, heads, half, half, constraints))
+
+
+def _smaller(
+    width: int, rank: int, heads: int, constraints: Constraints, budget: Budget
+) -> list[Candidate]:
+    """The advised rank with fewer heads, and the advised heads with a smaller rank."""
+    found = []
+    if constraints.heads is None:
+        fewer = (shaped(width, h, rank, rank, constraints) for h in divisors(heads)[::-1])
+        found += _first("fewer heads", fewer, budget)
+    if constraints.rank is None:
+        below = head_dim_grid(rank)[-2::-1]
+        ranks = [r for r in below if r % constraints.multiple_of == 0]
+        lower = (shaped(width, heads, r, r, constraints) for r in ranks)
+        found += _first("smaller rank", lower, budget)
+    if not found and constraints.heads is None and constraints.rank is None:
+        found += _first("smallest", [_smallest(width, constraints)], budget)
+    return found
+
+
+def _first(role: str, geometries: Iterable[HeadGeometry], budget: Budget) -> list[Candidate]:
+    geometry = next((g for g in geometries if budget.allows(g)), None)
+    return [] if geometry is None else [Candidate(role, geometry)]
+
+
+def _smallest(width: int, constraints: Constraints) -> HeadGeometry:
+    rank = constraints.rank or constraints.multiple_of
+    heads = constraints.heads or 1
+    return shaped(width, heads, rank, rank, constraints)
+
+
+def _nothing_fits(width: int, constraints: Constraints, budget: Budget) -> BadInputError:
+    least = _smallest(width, constraints)
+    number = "head" if least.heads == 1 else "heads"
+    return BadInputError(
+        f"nothing fits {budget} at width {width}",
+        hint=f"the smallest that would is {least.heads} {number} of rank {content_rank(least)}: "
+        f"{least.parameters:,} parameters, {least.cache_bytes_per_token(CACHE_NUMBER):,} cache "
+        "bytes per token",
+    )
+
+
+def references(width: int, heads: int, largest_rank: int) -> list[Candidate]:
+    """What costs are compared with: habit, and the largest rank that was looked at.
+
+    >>> [c.geometry.qk_rank for c in references(768, 12, largest_rank=128)]
+    [64, 128]
+    """
+    habit = HeadGeometry.free(width, max(1, width // HABIT), min(HABIT, width))
+    largest = HeadGeometry.free(width, heads, max(largest_rank, min(HABIT, width)))
+    return [Candidate("habit", habit), Candidate("largest", largest)]

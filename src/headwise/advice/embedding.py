@@ -1,0 +1,164 @@
+"""Tokens as a model at its beginning would see them: embedded, with positions, normalised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError
+from headwise.randomness import stream
+from headwise.shapes import Float
+
+#: Spread of learned positions at the start, as ``headwise.attention.LearnedAdditive`` draws.
+POSITION_SPREAD = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class TokenSet:
+    """Sequences to advise on, and how a model would embed them into ``width`` dimensions.
+
+    ``values`` is (b, n, c): vectors, or (b, n): ids below ``vocabulary``. Vectors pass a linear
+    map to the width, or, with "given", are taken as embedded already.
+
+    >>> TokenSet(torch.zeros(2, 5, 3).double(), width=16, embedding="linear").length
+    5
+    """
+
+    values: Tensor
+    width: int
+    embedding: Literal["linear", "table", "given"]
+    vocabulary: int = 0
+    name: str = "tokens"
+
+    @property
+    def length(self) -> int:
+        """Tokens in a sequence."""
+        return self.values.shape[1]
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences there are."""
+        return self.values.shape[0]
+
+    @property
+    def learned(self) -> bool:
+        """Whether training may place the tokens anywhere: ids have no dimension of their own."""
+        return self.embedding == "table"
+
+    def chosen(self, rows: Tensor) -> TokenSet:
+        """Some of the sequences."""
+        return replace(self, values=self.values[rows])
+
+    def embedded(self, seed: int) -> Float[Tensor, "b n d"]:
+        """The sequences in a freshly drawn embedding."""
+        if self.embedding == "given":
+            return self.values.double()
+        shape = (self.vocabulary if self.learned else self.values.shape[-1], self.width)
+        drawn = torch.randn(shape, generator=stream(seed, "embedding"), dtype=torch.float64)
+        if self.learned:
+            return drawn[self.values]
+        return self.values.double() @ drawn * shape[0] ** -0.5
+
+
+def as_seen(tokens: Float[Tensor, "b n d"], seed: int) -> Float[Tensor, "b n d"]:
+    """Embedded tokens as the first attention layer gets them: plus positions, layer norm.
+
+    >>> seen = as_seen(torch.randn(1, 4, 8).double(), seed=0)
+    >>> bool(seen.mean(-1).abs().max() < 1e-9)
+    True
+    """
+    shape, generator = tokens.shape[1:], stream(seed, "positions")
+    positions = torch.randn(shape, generator=generator, dtype=torch.float64) * POSITION_SPREAD
+    return torch.nn.functional.layer_norm(tokens + positions, tokens.shape[-1:])
+
+
+def token_set(values: Tensor, width: int | None, name: str = "tokens") -> TokenSet:
+    """Tokens as a person has them: checked, and with the embedding that fits.
+
+    Whole numbers are ids; vectors of another width than asked for get a linear embedding.
+
+    >>> token_set(torch.randn(3, 7, 16), None).embedding, token_set(torch.eye(4).long(), 8).width
+    ('given', 8)
+    """
+    if values.dtype == torch.bool or values.is_complex():
+        raise BadInputError(
+            f"tokens of dtype {values.dtype} came", hint="pass floats, or whole numbers for ids"
+        )
+    ids = not values.is_floating_point()
+    values = _with_batch(values, 1 if ids else 2)
+    if ids:
+        return _ids(values.long(), width, name)
+    _refuse_useless(values)
+    embedding = "given" if width in (None, values.shape[-1]) else "linear"
+    return TokenSet(values.double(), width or values.shape[-1], embedding, name=name)
+
+
+def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
+    """The same ids in a vocabulary of known size.
+
+    >>> with_vocabulary(token_set(torch.tensor([[0, 3, 1]]), 8), 10).vocabulary
+    10
+    """
+    if tokens.learned and int(tokens.values.max()) >= vocabulary:
+        raise BadInputError(
+            f"token id {int(tokens.values.max())} is outside a vocabulary of {vocabulary}",
+            hint=f"pass ids from 0 to {vocabulary - 1}, or a vocabulary of at least "
+            f"{int(tokens.values.max()) + 1}",
+        )
+    return replace(tokens, vocabulary=vocabulary)
+
+
+#: The width that ids are embedded in when none is given.
+ID_WIDTH = 128
+
+
+def _ids(values: Tensor, width: int | None, name: str) -> TokenSet:
+    if values.numel() and int(values.min()) < 0:
+        raise BadInputError(
+            f"token id {int(values.min())} is below zero", hint="pass ids from 0 on"
+        )
+    _refuse_one_token(values.shape)
+    if bool((values == values[:1, :1]).all()):
+        raise BadInputError(
+            f"all {values.numel()} token ids equal {int(values[0, 0])}",
+            hint="pass sequences with at least two different tokens",
+        )
+    return TokenSet(values, width or ID_WIDTH, "table", int(values.max()) + 1, name)
+
+
+def _with_batch(values: Tensor, inner: int) -> Tensor:
+    wanted = "(sequence,) or (batch, sequence)" if inner == 1 else "(sequence, width) or "
+    wanted += "" if inner == 1 else "(batch, sequence, width)"
+    if values.ndim == inner:
+        values = values.unsqueeze(0)
+    if values.ndim != inner + 1 or values.numel() == 0:
+        raise BadInputError(
+            f"tokens of shape {tuple(values.shape)} came", hint=f"pass {wanted}, not empty"
+        )
+    return values
+
+
+def _refuse_useless(values: Tensor) -> None:
+    bad = ~torch.isfinite(values)
+    if bool(bad.any()):
+        raise BadInputError(
+            f"{int(bad.sum())} of {values.numel()} token values are not finite",
+            hint="remove NaN and infinity from the tokens",
+        )
+    _refuse_one_token(values.shape)
+    if bool((values == values[:1, :1]).all()):
+        raise BadInputError(
+            f"all {values.shape[0] * values.shape[1]} tokens are equal",
+            hint="pass sequences with at least two different tokens",
+        )
+
+
+def _refuse_one_token(shape: torch.Size) -> None:
+    if shape[1] < 2:
+        raise BadInputError(
+            "one token a sequence leaves nothing to attend to",
+            hint="pass sequences of at least two tokens",
+        )

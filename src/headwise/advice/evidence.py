@@ -1,0 +1,49 @@
+"""What the advice rests on: curves, and statistics of the tokens where there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwise.advice.curves import RankCurve
+
+
+@dataclass(frozen=True)
+class TokenStatistics:
+    """Numbers about the tokens, before and after they are embedded.
+
+    ``effective_dimension`` is exp of the entropy of the normalised eigenvalues of their
+    covariance; ``mean_share`` how much of their mean square the common mean holds;
+    ``cosine_spread`` the root mean square of the cosine between two tokens of a sequence, 0 for
+    orthonormal ones; ``orthonormality`` the rank paper's ‖C − I‖_F / n².
+    """
+
+    sequences: int
+    length: int
+    width: int
+    effective_dimension: float
+    mean_share: float
+    cosine_spread: float
+    orthonormality: float
+    learned: bool
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The rank curves at a length and width, and what is known of the tokens."""
+
+    words: str
+    length: int
+    width: int
+    curves: tuple[RankCurve, ...]
+    statistics: TokenStatistics | None
+    seed: int
+
+    @property
+    def effective_dimension(self) -> float:
+        """That of the tokens; isotropic tokens, where nothing is known, fill the width."""
+        return float(self.width if self.statistics is None else self.statistics.effective_dimension)
+
+    @property
+    def learned(self) -> bool:
+        """Whether the tokens have no dimension of their own: ids, or none at all."""
+        return self.statistics is None or self.statistics.learned

@@ -1,0 +1,123 @@
+"""What is asked: how much may be spent, what is fixed, and what the heads must do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry
+
+Kind = Literal["mha", "gqa", "mla"]
+Need = Literal["data", "mixing", "retrieval"]
+
+#: Bytes of a number in the key-value cache: bfloat16 or float16.
+CACHE_NUMBER = 2
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that one attention layer may cost; None is no limit.
+
+    ``cache_bytes`` is the key-value cache of one token in 16-bit numbers.
+
+    >>> Budget(parameters=65_536).allows(HeadGeometry.standard(128, heads=4))
+    True
+    """
+
+    parameters: int | None = None
+    cache_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive(self)
+
+    def allows(self, geometry: HeadGeometry) -> bool:
+        """Whether the geometry costs no more than this."""
+        most_parameters = math.inf if self.parameters is None else self.parameters
+        most_bytes = math.inf if self.cache_bytes is None else self.cache_bytes
+        cached = geometry.cache_bytes_per_token(CACHE_NUMBER)
+        return geometry.parameters <= most_parameters and cached <= most_bytes
+
+    def __str__(self) -> str:
+        limits = []
+        if self.parameters is not None:
+            limits.append(f"{self.parameters:,} parameters")
+        if self.cache_bytes is not None:
+            limits.append(f"{self.cache_bytes:,} cache bytes per token")
+        return " and ".join(limits) or "no limit"
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What is fixed beforehand; None is free.
+
+    ``rank`` is the head dimension, ``multiple_of`` what ranks must be divisible by, ``kind``
+    the form of the layer: "mha" (None is this), "gqa" (shared key-value heads) or "mla" (a latent).
+    ``group`` is how many query heads share a key-value head, where they do.
+
+    >>> Constraints(multiple_of=8).rounded(9)
+    16
+    """
+
+    heads: int | None = None
+    rank: int | None = None
+    multiple_of: int = 1
+    kind: Kind | None = None
+    group: int = 4
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive(self)
+        if self.kind is not None and self.kind not in get_args(Kind):
+            raise BadInputError(f"there is no kind {self.kind!r}", hint="choose mha, gqa or mla")
+        if self.rank is not None and self.rank % self.multiple_of:
+            raise BadInputError(
+                f"rank {self.rank} is not a multiple of {self.multiple_of}",
+                hint=f"pass rank {self.rounded(self.rank)}, or leave multiple_of out",
+            )
+
+    def rounded(self, rank: int) -> int:
+        """The least allowed rank that is not below ``rank``."""
+        return -(-rank // self.multiple_of) * self.multiple_of
+
+
+def checked_need(need: str) -> str:
+    """``need`` if there is such a need.
+
+    >>> checked_need("mixing")
+    'mixing'
+    """
+    if need not in get_args(Need):
+        raise BadInputError(
+            f"there is no need {need!r}",
+            hint="choose mixing (blend tokens), retrieval (look up single ones) or data",
+        )
+    return need
+
+
+def checked_size(name: str, value: int | float | None, least: int, most: int) -> int:
+    """A whole number in a range, or a clear refusal.
+
+    >>> checked_size("the width", 64, 2, 10**6)
+    64
+    """
+    if value is None or not math.isfinite(value) or value != int(value):
+        raise BadInputError(f"{name} must be a whole number, got {value!r}", hint="pass one")
+    if not least <= value <= most:
+        raise BadInputError(
+            f"{name} must lie between {least} and {most:,}, got {int(value)}",
+            hint="pass a value inside that range",
+        )
+    return int(value)
+
+
+def _refuse_unless_positive(given: Budget | Constraints) -> None:
+    for field in fields(given):
+        value = getattr(given, field.name)
+        if isinstance(value, int) and value < 1:
+            raise BadInputError(
+                f"{field.name} must be at least 1, got {value}", hint="pass a larger number"
+            )
+
+
+FREE, NO_LIMIT = Constraints(), Budget()

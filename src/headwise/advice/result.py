@@ -1,0 +1,132 @@
+"""The answer: ranked geometries with their reasons, and the evidence they rest on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headwise.advice.costs import Costs
+from headwise.advice.curves import RankCurve
+from headwise.advice.evidence import Evidence
+from headwise.advice.rule import RankChoice, judged_curve
+from headwise.geometry import HeadGeometry, LatentGeometry
+
+#: What the answer does not promise; every form of it ends with this.
+CLOSING = (
+    "Not promised: that training reaches the same score. This reads the first layer before "
+    "training; depth, optimiser and the task itself can ask for more rank, or less. Train the "
+    "rank below and the rank above before you rely on it."
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One geometry: its role, what it costs, what it reaches, and why it stands where it does.
+
+    ``plateau_share`` is how much of the plateau its query-key rank reaches; ``floor`` the least
+    error of exact lookup at that rank and number of heads; ``meets`` whether the advised rank
+    is reached.
+    """
+
+    role: str
+    geometry: HeadGeometry
+    costs: Costs
+    against_habit: dict[str, float]
+    against_largest: dict[str, float]
+    plateau_share: float
+    floor: float
+    meets: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Ranked choices, the geometries they are compared with, and the evidence.
+
+    It prints itself: as text, and in a notebook as a page with curves.
+
+    >>> from headwise.advice import advise_numbers
+    >>> advise_numbers(512, 768).best.geometry.qk_rank
+    96
+    """
+
+    evidence: Evidence
+    rank: RankChoice
+    choices: tuple[Choice, ...]
+    references: tuple[Choice, ...]
+    findings: tuple[str, ...]
+
+    @property
+    def best(self) -> Choice:
+        """The choice ranked first."""
+        return self.choices[0]
+
+    @property
+    def curve(self) -> RankCurve:
+        """The curve the rule was read on."""
+        return judged_curve(self.evidence.curves)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, as plain numbers, lists and words."""
+        return {
+            "question": self.evidence.words,
+            "length": self.evidence.length,
+            "width": self.evidence.width,
+            "seed": self.evidence.seed,
+            "tokens": None
+            if self.evidence.statistics is None
+            else asdict(self.evidence.statistics),
+            "curves": [asdict(curve) for curve in self.evidence.curves],
+            "rank": asdict(self.rank),
+            "choices": [_as_object(choice) for choice in self.choices],
+            "references": [_as_object(choice) for choice in self.references],
+            "findings": list(self.findings),
+            "not_promised": CLOSING,
+        }
+
+    def __str__(self) -> str:
+        from headwise.advice.tables import cost_table
+
+        parts = [headline(self), cost_table(self).text(), *self.findings, CLOSING]
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        from headwise.advice.page import fragment
+
+        return fragment(self)
+
+
+def headline(advice: Advice) -> str:
+    """The first choice in one line."""
+    best, geometry = advice.best, advice.best.geometry
+    share = best.against_habit["parameters"]
+    return (
+        f"{named(geometry)} at width {geometry.width}: {best.costs.parameters:,} parameters, "
+        f"{share:.0%} of habit's ({named(_habit(advice))})."
+    )
+
+
+def _habit(advice: Advice) -> HeadGeometry:
+    return next(choice.geometry for choice in advice.references if choice.role == "habit")
+
+
+def named(geometry: HeadGeometry) -> str:
+    """A geometry as people say it.
+
+    >>> named(HeadGeometry.standard(64, heads=4)), named(HeadGeometry(64, 4, 2, 8, 16))
+    ('4 heads of rank 16', '4 heads (2 key-value heads) of rank 8, values of rank 16')
+    """
+    heads = "1 head" if geometry.heads == 1 else f"{geometry.heads} heads"
+    shared = geometry.kv_heads != geometry.heads
+    plural = "head" if geometry.kv_heads == 1 else "heads"
+    words = f"{heads} ({geometry.kv_heads} key-value {plural})" if shared else heads
+    words += f" of rank {geometry.qk_rank}"
+    if isinstance(geometry, LatentGeometry):
+        words += f" ({geometry.rope_rank} of it rotary) over a latent of {geometry.kv_latent}"
+    if geometry.v_rank != geometry.qk_rank:
+        words += f", values of rank {geometry.v_rank}"
+    return words
+
+
+def _as_object(choice: Choice) -> dict[str, Any]:
+    return asdict(choice) | {"geometry": asdict(choice.geometry)}

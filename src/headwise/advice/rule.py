@@ -1,0 +1,92 @@
+"""THE RULE: which rank is advised, from what was measured. Everything to be judged is here.
+
+1. **Which curve.** The numerical rank of the first layer at the model's own start (LayerNorm,
+   PyTorch's default weights). On CIFAR-10 (ViT, 8 heads, 12,000 images, two seeds) it saturated
+   where accuracy did, at 8 of 1 … 32; the same rank with N(0, 1) weights on bare tokens, the
+   paper's, levelled off at 2. Without data the finite law is all there is.
+2. **When it is saturated.** At the smallest rank whose lower confidence limit is within
+   ``SLACK`` of the plateau. On that evidence every slack from 0.05 to 0.22 gives 8; 0.1 lies
+   in the middle.
+3. **Retrieval.** To look single tokens up exactly, a head needs a rank near their effective
+   dimension (heads paper). Vectors that come with the data have a dimension that no training
+   changes, so the larger of the two needs counts. Tokens with ids get a learned embedding, which
+   can lay them out in as few dimensions as the task wants, so there mixing alone counts.
+
+One dataset is evidence, not proof. A person who knows the task overrules 3. by naming the need.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from headwise.advice.curves import RankCurve
+from headwise.advice.question import Need
+from headwise.advice.saturation import our_saturation, paper_saturation
+
+Bound = Literal["mixing", "retrieval"]
+
+#: How far below its plateau, as a share of it, a saturated curve may be.
+SLACK = 0.1
+
+
+@dataclass(frozen=True)
+class RankChoice:
+    """The rank that is advised, and the needs it was chosen from.
+
+    ``mixing`` is where the judged curve saturates, ``reached`` whether it does so at all below
+    the largest rank looked at; ``retrieval`` is the effective dimension, rounded up;
+    ``paper`` is the rank paper's rule on its own curve, for comparison.
+    """
+
+    rank: int
+    mixing: int
+    reached: bool
+    retrieval: int
+    paper: int | None
+    need: Need
+    binds: Bound
+
+
+def judged_curve(curves: tuple[RankCurve, ...]) -> RankCurve:
+    """The curve the rule reads: the model's own start if measured, else the first there is.
+
+    >>> law = RankCurve("law", (1, 2), (0.1, 0.2), (0.0, 0.0), 0, 0.2, "theory")
+    >>> judged_curve((law,)).start
+    'law'
+    """
+    return next((curve for curve in curves if curve.start == "model"), curves[0])
+
+
+def choose_rank(
+    curves: tuple[RankCurve, ...], effective_dimension: float, learned: bool, need: Need
+) -> RankChoice:
+    """The advised rank.
+
+    >>> curve = RankCurve("model", (1, 2, 4), (0.3, 0.7, 1.0), (0.0,) * 3, 8, 1.0, "measured")
+    >>> choose_rank((curve,), effective_dimension=2.6, learned=False, need="data").rank
+    4
+    >>> choose_rank((curve,), effective_dimension=2.6, learned=False, need="retrieval").rank
+    3
+    """
+    curve = judged_curve(curves)
+    found = our_saturation(curve, SLACK)
+    mixing = curve.head_dims[-1] if found is None else found
+    # 7.02 is a rounding away from 7, not a need for 8.
+    retrieval = max(1, math.ceil(effective_dimension - 0.05))
+    wanted: dict[Bound, int] = {"mixing": mixing, "retrieval": retrieval}
+    binds = max(_counted(need, learned), key=lambda name: wanted[name])
+    paper = paper_saturation(_papers_curve(curves))
+    reached = found is not None
+    return RankChoice(wanted[binds], mixing, reached, retrieval, paper, need, binds)
+
+
+def _papers_curve(curves: tuple[RankCurve, ...]) -> RankCurve:
+    return next((curve for curve in curves if curve.start == "paper"), curves[0])
+
+
+def _counted(need: Need, learned: bool) -> tuple[Bound, ...]:
+    if need == "data":
+        return ("mixing",) if learned else ("mixing", "retrieval")
+    return ("mixing",) if need == "mixing" else ("retrieval",)

@@ -1,0 +1,142 @@
+"""Where tokens come from: the embedded digits, a file, a folder of images, or a function."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headwise.advice.advisor import MOST_LENGTH
+from headwise.advice.embedding import TokenSet, token_set, with_vocabulary
+from headwise.arrays import read_array
+from headwise.data.images import digits, image_folder, patches, standardised
+from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
+from headwise.errors import BadInputError, HeadwiseError, UnreadableFileError
+
+#: Sequences taken from a loader: more would not change the answer.
+MOST_SEQUENCES = 256
+
+#: Widths and patches when none is given.
+DIGITS_WIDTH, DIGITS_PATCH, IMAGE_WIDTH, IMAGE_PATCH, IMAGE_SIZE = 64, 2, 192, 4, 32
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data are to be read; None is what fits them.
+
+    ``patch`` and ``size`` are for images, ``tokenizer`` for text ("character", "word" or a
+    tokenizer.json), ``name`` for a file of several arrays.
+
+    >>> Reading(patch=1).patch
+    1
+    """
+
+    width: int | None = None
+    length: int | None = None
+    patch: int | None = None
+    size: int = IMAGE_SIZE
+    tokenizer: str = "word"
+    vocabulary: int | None = None
+    name: str | None = None
+
+
+def tokens_from(source: str, reading: Reading) -> TokenSet:
+    """Tokens by name, path or PACKAGE:FUNCTION.
+
+    >>> tokens_from("digits", Reading()).values.shape
+    torch.Size([1797, 16, 4])
+    """
+    path = Path(source)
+    if source == "digits":
+        found = _of_images(digits().images, reading, DIGITS_PATCH, DIGITS_WIDTH)
+    elif path.is_dir():
+        images = image_folder(path, reading.size, MOST_SEQUENCES)
+        found = _of_images(images, reading, IMAGE_PATCH, IMAGE_WIDTH)
+    elif ":" in source and not path.exists():
+        found = _of_array(_loaded(source), reading)
+    elif path.suffix.lower() == ".txt":
+        found = _of_text(path, reading)
+    else:
+        found = _of_array(read_array(path, reading.name), reading)
+    return replace(_cut(found, reading.length), name=source)
+
+
+def _of_images(images: Tensor, reading: Reading, patch: int, width: int) -> TokenSet:
+    cut = patches(standardised(images.double()), reading.patch or patch)
+    # A check by the general rule, then the embedding that images always get.
+    found = token_set(cut, reading.width or width)
+    return replace(found, embedding="linear", width=reading.width or width)
+
+
+def _of_array(values: Tensor, reading: Reading) -> TokenSet:
+    if values.ndim == 4 and values.is_floating_point():
+        return _of_images(values, reading, IMAGE_PATCH, IMAGE_WIDTH)
+    found = token_set(values, reading.width)
+    return with_vocabulary(found, reading.vocabulary) if reading.vocabulary else found
+
+
+def _of_text(path: Path, reading: Reading) -> TokenSet:
+    text, length = read_text(path), reading.length or 256
+    if reading.tokenizer in ("character", "word"):
+        vocabulary = Vocabulary.of(text, reading.tokenizer)
+        ids, size = vocabulary.encode(text), vocabulary.size
+    else:
+        encode, size = tokenizer_file(reading.tokenizer)
+        ids = encode(text)
+    found = token_set(windows(ids, min(length, MOST_LENGTH, max(2, len(ids)))), reading.width)
+    return with_vocabulary(found, reading.vocabulary or size)
+
+
+def _cut(found: TokenSet, length: int | None) -> TokenSet:
+    if length is None:
+        return found
+    if not 2 <= length <= found.length:
+        raise BadInputError(
+            f"sequences have {found.length} tokens, {length} were asked for",
+            hint=f"pass a length from 2 to {found.length}",
+        )
+    return replace(found, values=found.values[:, :length])
+
+
+def _loaded(source: str) -> Tensor:
+    """What the function gives, or the first sequences that it yields."""
+    module, _, function = source.partition(":")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    # The code is the user's own: whatever it raises is told in one line.
+    try:
+        given = getattr(import_module(module), function)()
+        return _gathered(given, source)
+    except HeadwiseError:
+        raise
+    except Exception as error:
+        raise UnreadableFileError(
+            f"{source} failed ({type(error).__name__}: {error})",
+            hint="name a function without arguments that gives tokens, as PACKAGE:FUNCTION",
+        ) from None
+    finally:
+        sys.path.remove(here)
+
+
+def _gathered(given: Any, source: str) -> Tensor:
+    if not isinstance(given, Iterable):
+        raise BadInputError(
+            f"{source} gave a {type(given).__name__}", hint="give or yield batches of tokens"
+        )
+    if hasattr(given, "shape"):
+        return torch.as_tensor(given)
+    batches: list[Tensor] = []
+    for batch in given:
+        inputs = batch[0] if isinstance(batch, tuple | list) else batch
+        batches.append(torch.as_tensor(inputs))
+        if sum(map(len, batches)) >= MOST_SEQUENCES:
+            break
+    if not batches:
+        raise BadInputError(f"{source} yielded nothing", hint="yield batches of tokens")
+    return torch.cat(batches)[:MOST_SEQUENCES]

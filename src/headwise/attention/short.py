@@ -1,0 +1,129 @@
+"""Attention of many small heads over short sequences, heads lying where projections leave them.
+
+Queries, keys and values are (sequences, tokens, heads, rank): what a linear map gives, merely
+cut up, so nothing is turned round before or after. General kernels work in tiles of 64 tokens
+and 16 to 64 dimensions and spend most of a tile on padding when heads are smaller. On a GPU
+float32 has kernels of its own (``short_triton``); elsewhere, and for everything they do not
+serve, this is ``rank_one_attention`` or torch's own.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from headwise.attention.rank_one import folded, rank_one_attention
+from headwise.shapes import Float
+
+#: (rank at most, tokens at most): where the small kernels are the faster ones.
+SERVED = ((16, 256), (64, 32))
+
+
+def short_attention(
+    queries: Float[Tensor, "s n h r"],
+    keys: Float[Tensor, "s m h r"],
+    values: Float[Tensor, "s m h v"],
+    scale: float,
+) -> Float[Tensor, "s n h v"]:
+    """Σ_j softmax_j(scale · q_i·k_j) v_j for every head, unmasked.
+
+    >>> one = torch.ones(1, 3, 2, 4)
+    >>> short_attention(one, one, 5 * one, 0.5)[0, :, 0, 0]
+    tensor([5., 5., 5.])
+    """
+    if served(queries, keys, values):
+        wide = (t.float().contiguous() for t in (queries, keys, values))
+        return _forward(*wide, scale)[0].to(queries.dtype)
+    if queries.shape[-1] == 1 and values.shape[-1] == 1 and queries.shape[2] >= 16:
+        scaled = queries if scale == 1 else queries * scale
+        return rank_one_attention(*(t.squeeze(-1) for t in (scaled, keys, values))).unsqueeze(-1)
+    q, k, v = (t.transpose(1, 2) for t in (queries, keys, values))
+    return scaled_dot_product_attention(q, k, v, scale=scale).transpose(1, 2)
+
+
+def served(queries: Tensor, keys: Tensor, values: Tensor) -> bool:
+    """Whether the small kernels take these heads.
+
+    >>> served(*(torch.zeros(2, 16, 8, 4) for _ in range(3)))
+    False
+    """
+    on_gpu = queries.device.type == "cuda" and queries.dtype != torch.float64
+    alike = queries.shape == keys.shape == values.shape
+    return on_gpu and alike and _small(queries.shape[1], queries.shape[3]) and _has_triton()
+
+
+def _small(tokens: int, rank: int) -> bool:
+    power_of_two = rank & (rank - 1) == 0
+    return power_of_two and any(rank <= r and tokens <= n for r, n in SERVED)
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+@torch.library.custom_op(
+    "headwise::short_attention",
+    mutates_args=(),
+    schema="(Tensor queries, Tensor keys, Tensor values, float scale) -> (Tensor, Tensor)",
+)
+def _forward(queries: Tensor, keys: Tensor, values: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """The output, and the logarithm of the sum of each row's weights."""
+    from headwise.attention import short_triton
+
+    return short_triton.forward(queries, keys, values, scale)
+
+
+@torch.library.custom_op(
+    "headwise::short_attention_backward",
+    mutates_args=(),
+    schema="(Tensor gradient, Tensor queries, Tensor keys, Tensor values, Tensor mixed, "
+    "Tensor logsum, float scale) -> (Tensor, Tensor, Tensor)",
+)
+def _backward(
+    gradient: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mixed: Tensor,
+    logsum: Tensor,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients by queries, keys and values."""
+    from headwise.attention import short_triton
+
+    return short_triton.backward(gradient, queries, keys, values, mixed, logsum, scale)
+
+
+def _remember(ctx: Any, inputs: tuple, output: tuple) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*inputs[:3], *output)
+    ctx.scale = inputs[3]
+
+
+def _gradients(
+    ctx: Any, gradient: Tensor | None, _: Tensor | None
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    if gradient is None:
+        return None, None, None, None
+    return *_backward(gradient.contiguous(), *ctx.saved_tensors, ctx.scale), None
+
+
+@_forward.register_fake
+def _(queries: Tensor, keys: Tensor, values: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(queries), queries.new_empty(queries.shape[:3])
+
+
+@_backward.register_fake
+def _(gradient: Tensor, queries: Tensor, *known: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(queries), torch.empty_like(queries), torch.empty_like(queries)
+
+
+_forward.register_autograd(_gradients, setup_context=_remember)
+_forward.register_vmap(partial(folded, _forward))
+_backward.register_vmap(partial(folded, _backward))

@@ -1,0 +1,208 @@
+"""The kernels of short attention for CUDA, in Triton. Imported only where they run.
+
+A program holds a tile of (rows, heads, rank) in registers and goes through the other tokens one
+by one; a score is a sum over the rank inside the tile, so nothing of size n×n exists anywhere.
+The tile's last axes lie beside one another in memory. Scores are in units of log 2.
+
+    forward         rows are queries: the largest score first, then weights and their sums
+    by_queries      rows are queries: gradient by q; Σ g·o of each row is left for the next
+    by_keys         rows are keys: gradients by k and v
+
+The backward passes recompute weights from the logarithm of each row's sum.
+"""
+
+# Triton is no requirement, and its kernels are subscripted with a grid.
+# pyright: reportMissingImports=false, reportIndexIssue=false
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+#: Numbers in a tile, eight for each of 128 threads.
+TILE = 1024
+LOG2_E = 1.4426950408889634
+
+
+@triton.jit
+def _place(
+    HEADS,
+    N: tl.constexpr,
+    R: tl.constexpr,
+    ROWS: tl.constexpr,
+    ABREAST: tl.constexpr,
+):
+    """Where this program works: sequence, rows and heads, with what lies inside."""
+    row_blocks: tl.constexpr = (N + ROWS - 1) // ROWS
+    head_blocks = tl.cdiv(HEADS, ABREAST)
+    program = tl.program_id(0)
+    sequence = (program // (row_blocks * head_blocks)).to(tl.int64)
+    rows = (program % row_blocks) * ROWS + tl.arange(0, ROWS)
+    heads = ((program // row_blocks) % head_blocks) * ABREAST + tl.arange(0, ABREAST)
+    lanes = heads[:, None] * R + tl.arange(0, R)[None, :]
+    return sequence, rows, heads, lanes
+
+
+@triton.jit
+def _forward(
+    Q,
+    K,
+    V,
+    OUT,
+    LOGSUM,
+    scale,
+    HEADS,
+    N: tl.constexpr,
+    R: tl.constexpr,
+    ROWS: tl.constexpr,
+    ABREAST: tl.constexpr,
+):
+    sequence, rows, heads, lanes = _place(HEADS, N, R, ROWS, ABREAST)
+    base = sequence * (N * HEADS * R)
+    there = (heads < HEADS)[:, None] & (lanes >= 0)
+    tile = rows[:, None, None] * (HEADS * R) + lanes[None]
+    in_tile = (rows < N)[:, None, None] & there[None]
+    q = tl.load(Q + base + tile, mask=in_tile, other=0.0) * scale
+    best = tl.full((ROWS, ABREAST), float("-inf"), tl.float32)
+    for j in range(N):
+        k = tl.load(K + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
+        best = tl.maximum(best, tl.sum(q * k[None], axis=2))
+    total = tl.zeros((ROWS, ABREAST), tl.float32)
+    mixed = tl.zeros((ROWS, ABREAST, R), tl.float32)
+    for j in range(N):
+        k = tl.load(K + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
+        v = tl.load(V + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
+        weight = tl.exp2(tl.sum(q * k[None], axis=2) - best)
+        total += weight
+        mixed += weight[:, :, None] * v[None]
+    tl.store(OUT + base + tile, mixed / total[:, :, None], mask=in_tile)
+    row = rows[:, None] * HEADS + heads[None, :]
+    in_row = (rows < N)[:, None] & (heads < HEADS)[None, :]
+    tl.store(LOGSUM + sequence * (N * HEADS) + row, best + tl.log2(total), mask=in_row)
+
+
+@triton.jit
+def _by_queries(
+    Q,
+    K,
+    V,
+    OUT,
+    LOGSUM,
+    G,
+    DQ,
+    DELTA,
+    scale,
+    unscale,
+    HEADS,
+    N: tl.constexpr,
+    R: tl.constexpr,
+    ROWS: tl.constexpr,
+    ABREAST: tl.constexpr,
+):
+    sequence, rows, heads, lanes = _place(HEADS, N, R, ROWS, ABREAST)
+    base = sequence * (N * HEADS * R)
+    there = (heads < HEADS)[:, None] & (lanes >= 0)
+    tile = rows[:, None, None] * (HEADS * R) + lanes[None]
+    in_tile = (rows < N)[:, None, None] & there[None]
+    row = sequence * (N * HEADS) + rows[:, None] * HEADS + heads[None, :]
+    in_row = (rows < N)[:, None] & (heads < HEADS)[None, :]
+    q = tl.load(Q + base + tile, mask=in_tile, other=0.0) * scale
+    g = tl.load(G + base + tile, mask=in_tile, other=0.0)
+    out = tl.load(OUT + base + tile, mask=in_tile, other=0.0)
+    logsum = tl.load(LOGSUM + row, mask=in_row, other=0.0)
+    delta = tl.sum(g * out, axis=2)
+    tl.store(DELTA + row, delta, mask=in_row)
+    dq = tl.zeros((ROWS, ABREAST, R), tl.float32)
+    for j in range(N):
+        k = tl.load(K + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
+        v = tl.load(V + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
+        weight = tl.exp2(tl.sum(q * k[None], axis=2) - logsum)
+        slope = weight * (tl.sum(g * v[None], axis=2) - delta)
+        dq += slope[:, :, None] * k[None]
+    tl.store(DQ + base + tile, dq * unscale, mask=in_tile)
+
+
+@triton.jit
+def _by_keys(
+    Q,
+    K,
+    V,
+    LOGSUM,
+    G,
+    DELTA,
+    DK,
+    DV,
+    scale,
+    unscale,
+    HEADS,
+    N: tl.constexpr,
+    R: tl.constexpr,
+    ROWS: tl.constexpr,
+    ABREAST: tl.constexpr,
+):
+    sequence, rows, heads, lanes = _place(HEADS, N, R, ROWS, ABREAST)
+    base = sequence * (N * HEADS * R)
+    there = (heads < HEADS)[:, None] & (lanes >= 0)
+    tile = rows[:, None, None] * (HEADS * R) + lanes[None]
+    in_tile = (rows < N)[:, None, None] & there[None]
+    first_row = sequence * (N * HEADS) + heads
+    k = tl.load(K + base + tile, mask=in_tile, other=0.0) * scale
+    v = tl.load(V + base + tile, mask=in_tile, other=0.0)
+    dk = tl.zeros((ROWS, ABREAST, R), tl.float32)
+    dv = tl.zeros((ROWS, ABREAST, R), tl.float32)
+    for i in range(N):
+        q = tl.load(Q + base + i * (HEADS * R) + lanes, mask=there, other=0.0)
+        g = tl.load(G + base + i * (HEADS * R) + lanes, mask=there, other=0.0)
+        logsum = tl.load(LOGSUM + first_row + i * HEADS, mask=heads < HEADS, other=0.0)
+        delta = tl.load(DELTA + first_row + i * HEADS, mask=heads < HEADS, other=0.0)
+        weight = tl.exp2(tl.sum(k * q[None], axis=2) - logsum[None])
+        slope = weight * (tl.sum(v * g[None], axis=2) - delta[None])
+        dv += weight[:, :, None] * g[None]
+        dk += slope[:, :, None] * q[None]
+    tl.store(DK + base + tile, dk * unscale, mask=in_tile)
+    tl.store(DV + base + tile, dv, mask=in_tile)
+
+
+def sizes(tokens: int, heads: int, rank: int) -> dict[str, int]:
+    """What a kernel is told: the sizes, and a tile of rows, heads abreast, all of the rank.
+
+    It is compiled anew for each of these but the number of heads.
+    """
+    rows = min(triton.next_power_of_2(tokens), 16)
+    abreast = max(1, TILE // (rows * rank))
+    return {
+        "HEADS": heads,
+        "N": tokens,
+        "R": rank,
+        "ROWS": rows,
+        "ABREAST": min(abreast, triton.next_power_of_2(heads)),
+    }
+
+
+def _grid(sequences: int, given: dict[str, int]) -> tuple[int]:
+    row_blocks = triton.cdiv(given["N"], given["ROWS"])
+    return (sequences * row_blocks * triton.cdiv(given["HEADS"], given["ABREAST"]),)
+
+
+def forward(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Attention of contiguous float32 (s, n, h, r), and the log₂ of each row's sum (s, n, h)."""
+    sequences, tokens, heads, rank = q.shape
+    out, logsum = torch.empty_like(q), q.new_empty(sequences, tokens, heads)
+    given = sizes(tokens, heads, rank)
+    _forward[_grid(sequences, given)](q, k, v, out, logsum, scale * LOG2_E, **given)
+    return out, logsum
+
+
+def backward(
+    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, logsum: Tensor, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients by queries, keys and values."""
+    sequences, tokens, heads, rank = q.shape
+    dq, dk, dv = (torch.empty_like(q) for _ in range(3))
+    delta = torch.empty_like(logsum)
+    given = sizes(tokens, heads, rank)
+    grid, scales = _grid(sequences, given), (scale * LOG2_E, scale)
+    _by_queries[grid](q, k, v, out, logsum, g, dq, delta, *scales, **given)
+    _by_keys[grid](q, k, v, logsum, g, delta, dk, dv, *scales, **given)
+    return dq, dk, dv

@@ -1,0 +1,217 @@
+"""headwise advise: how many heads, of what rank, for data, for numbers or for a model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headwise.cli.console import UsageError
+
+if TYPE_CHECKING:
+    from headwise.advice import Advice, Evidence
+    from headwise.advice.config import ModelConfig
+
+
+class Kinds(StrEnum):
+    """Forms of an attention layer, as written on the command line."""
+
+    mha = "mha"
+    gqa = "gqa"
+    mla = "mla"
+
+
+class Needs(StrEnum):
+    """What the heads must do."""
+
+    data = "data"
+    mixing = "mixing"
+    retrieval = "retrieval"
+
+
+class Forms(StrEnum):
+    """What the answer is written as."""
+
+    qwen3 = "qwen3"
+    mistral = "mistral"
+    deepseek_v3 = "deepseek_v3"
+    torch = "torch"
+
+
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help="digits, a file (.npy, .npz, .safetensors, .txt), a folder of images, or "
+        "PACKAGE:FUNCTION that gives batches of tokens.",
+        show_default="digits",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", help="A Hugging Face config.json to judge.", show_default=False),
+]
+Length = Annotated[
+    float | None,
+    typer.Option("--length", help="Tokens in a sequence; alone: the law.", show_default=False),
+]
+Width = Annotated[
+    int | None, typer.Option("--width", help="Width of the model.", show_default=False)
+]
+Params = Annotated[
+    int | None, typer.Option("--params", help="Most parameters of a layer.", show_default=False)
+]
+KvBytes = Annotated[
+    int | None, typer.Option("--kv-bytes", help="Most cache bytes per token.", show_default=False)
+]
+Heads = Annotated[
+    int | None, typer.Option("--heads", help="Fix the number of heads.", show_default=False)
+]
+Rank = Annotated[
+    int | None, typer.Option("--rank", help="Fix the head dimension.", show_default=False)
+]
+MultipleOf = Annotated[int, typer.Option("--multiple-of", help="Ranks must be multiples of it.")]
+Kind = Annotated[
+    Kinds | None,
+    typer.Option("--kind", help="Form of the layer.", show_default="mha, or the config's own"),
+]
+Need = Annotated[
+    Needs, typer.Option("--need", help="What decides: mixing, retrieval, or what the data show.")
+]
+Patch = Annotated[
+    int | None, typer.Option("--patch", help="Side of an image patch.", show_default=False)
+]
+Size = Annotated[int, typer.Option("--size", help="Side that images of a folder are scaled to.")]
+Tokenizer = Annotated[
+    str, typer.Option("--tokenizer", help="For text: character, word, or a tokenizer.json.")
+]
+Vocabulary = Annotated[
+    int | None, typer.Option("--vocabulary", help="Number of token ids.", show_default=False)
+]
+Name = Annotated[
+    str | None, typer.Option("--name", help="Which array of a file of several.", show_default=False)
+]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Write an HTML report here.", show_default=False)
+]
+Export = Annotated[
+    Forms | None,
+    typer.Option(
+        "--export", help="Print only this: a config, or the layer call.", show_default=False
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def advise(
+    data: Data = None,
+    config: Config = None,
+    length: Length = None,
+    width: Width = None,
+    params: Params = None,
+    kv_bytes: KvBytes = None,
+    heads: Heads = None,
+    rank: Rank = None,
+    multiple_of: MultipleOf = 1,
+    kind: Kind = None,
+    need: Need = Needs.data,
+    patch: Patch = None,
+    size: Size = 32,
+    tokenizer: Tokenizer = "word",
+    vocabulary: Vocabulary = None,
+    name: Name = None,
+    seed: Seed = 0,
+    out: Out = None,
+    export: Export = None,
+    as_json: AsJson = False,
+) -> None:
+    """Advise heads and ranks before training, with costs and reasons.
+
+    Without options it looks at the embedded digits. With --length and --width it asks the
+    finite law; with --config it judges a model; with --data it measures.
+    """
+    from headwise.advice.advisor import decide, decide_for
+    from headwise.advice.config import read_config
+    from headwise.advice.question import Budget, Constraints
+
+    budget = Budget(params, kv_bytes)
+    constraints = Constraints(heads, rank, multiple_of, kind.value if kind else None)
+    if export and as_json:
+        raise UsageError("pass either --export or --json, and not both")
+    model = read_config(config) if config else None
+    options = {"patch": patch, "size": size, "tokenizer": tokenizer}
+    options |= {"vocabulary": vocabulary, "name": name}
+    evidence = _evidence(data, model, (length, width), options, seed)
+    if model is None:
+        answer = decide(evidence, budget, constraints, need.value)
+    else:
+        answer = decide_for(model, evidence, budget, constraints, need.value)
+    _give(answer, export, as_json, out)
+
+
+def _evidence(
+    data: str | None,
+    model: ModelConfig | None,
+    sizes: tuple[float | None, int | None],
+    options: dict[str, int | str | None],
+    seed: int,
+) -> Evidence:
+    """From numbers where no data are named and there are numbers, else measured."""
+    length, width = sizes
+    if model is not None:
+        if width not in (None, model.geometry.width):
+            raise UsageError(f"--config says width {model.geometry.width}, --width {width}")
+        width = model.geometry.width
+        length = length or (model.context if data is None else None)
+    if data is None and length is not None:
+        from headwise.advice.advisor import numbers_evidence
+
+        if width is None:
+            raise UsageError("--length needs --width: the law has no data to take it from")
+        return numbers_evidence(length, width)
+    return _measured(data or "digits", (length, width), options, seed)
+
+
+def _measured(
+    data: str,
+    sizes: tuple[float | None, int | None],
+    options: dict[str, int | str | None],
+    seed: int,
+) -> Evidence:
+    from headwise.advice.advisor import evidence_of
+    from headwise.advice.measuring import FIRST, Sampling
+    from headwise.advice.question import checked_size
+    from headwise.advice.sources import Reading, tokens_from
+    from headwise.cli.console import progress
+
+    length = None if sizes[0] is None else checked_size("the length", sizes[0], 2, 10**6)
+    if sizes[1] is not None:
+        checked_size("the width", sizes[1], 2, 10**5)
+    tokens = tokens_from(data, Reading(width=sizes[1], length=length, **options))  # type: ignore[arg-type]
+    with progress("measuring ranks", total=4 * FIRST) as advance:
+        return evidence_of(tokens, None, Sampling(seed, advance))
+
+
+def _give(answer: Advice, export: Forms | None, as_json: bool, out: Path | None) -> None:
+    from headwise.cli.console import print_json
+
+    if out is not None:
+        from headwise.advice.page import report_page
+        from headwise.report import write_page
+
+        write_page(report_page(answer), out)
+    if export is not None:
+        from headwise.advice.export import exported
+
+        typer.echo(exported(answer, export.value))
+    elif as_json:
+        print_json(answer.as_json())
+    else:
+        from headwise.cli.advise_report import show
+
+        show(answer)
+    if out is not None:
+        typer.echo(f"report: {out}", err=export is not None or as_json)

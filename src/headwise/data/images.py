@@ -1,0 +1,108 @@
+"""Images as tokens: the embedded digits, a folder of pictures, and how they are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError, UnreadableFileError, needs_extra
+from headwise.shapes import Float, Int
+
+#: The 1,797 test images of "Optical Recognition of Handwritten Digits" (E. Alpaydin and
+#: C. Kaynak, 1998, UCI Machine Learning Repository, CC BY 4.0): 8 × 8, counts from 0 to 16.
+#: They are a file of the package: 45 kB, where the library that also ships them weighs 30 MB.
+DIGITS = Path(__file__).with_name("digits.npz")
+
+#: Names of picture files that a folder is searched for.
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledImages:
+    """Images (b, channels, side, side) with numbers from 0 to 1, and a class for each.
+
+    >>> found = digits()
+    >>> found.images.shape, int(found.labels.max())
+    (torch.Size([1797, 1, 8, 8]), 9)
+    """
+
+    images: Float[Tensor, "b c s t"]
+    labels: Int[Tensor, " b"]
+
+
+def digits() -> LabelledImages:
+    """Handwritten digits, 1,797 images of 8 × 8, in a fixed order of many writers.
+
+    >>> len(digits().labels)
+    1797
+    """
+    with np.load(DIGITS) as stored:
+        images, labels = stored["images"] / 16.0, stored["labels"].astype(np.int64)
+    return LabelledImages(torch.as_tensor(images).unsqueeze(1), torch.as_tensor(labels))
+
+
+def standardised(images: Float[Tensor, "b c s t"]) -> Float[Tensor, "b c s t"]:
+    """Each channel with mean 0 and variance 1 over all images, as training pipelines do.
+
+    >>> float(standardised(digits().images).mean().abs() < 1e-9)
+    1.0
+    """
+    mean = images.mean((0, 2, 3), keepdim=True)
+    spread = images.std((0, 2, 3), keepdim=True, correction=0)
+    return (images - mean) / torch.where(spread > 0, spread, 1.0)
+
+
+def patches(images: Float[Tensor, "b c s t"], side: int) -> Float[Tensor, "b n w"]:
+    """Each image cut into square patches, row by row; one patch is one token.
+
+    >>> patches(digits().images, 2).shape
+    torch.Size([1797, 16, 4])
+    """
+    height, width = images.shape[-2:]
+    fits = [p for p in range(1, min(height, width) + 1) if height % p == 0 and width % p == 0]
+    if side not in fits:
+        raise BadInputError(
+            f"patches of {side} do not tile images of {height} × {width}",
+            hint=f"choose a patch from {', '.join(map(str, fits))}",
+        )
+    return torch.nn.functional.unfold(images, kernel_size=side, stride=side).mT
+
+
+def image_folder(folder: Path | str, size: int, most: int = 256) -> Float[Tensor, "b c s t"]:
+    """Up to ``most`` pictures of a folder and its subfolders, each scaled to ``size``.
+
+    Files are taken at equal distances through their sorted names, so that subfolders (often
+    classes) are all seen. Needs pillow.
+    """
+    folder = Path(folder)
+    files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in PICTURES)
+    if not files:
+        raise UnreadableFileError(
+            f"{folder} holds no picture", hint=f"files should end in {', '.join(PICTURES)}"
+        )
+    chosen = [files[i * len(files) // most] for i in range(most)] if len(files) > most else files
+    return torch.stack(_pictures(chosen, size))
+
+
+def _pictures(files: Sequence[Path], size: int) -> list[Tensor]:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise needs_extra("pillow", "vision") from None
+    found = []
+    for file in files:
+        # pillow raises OSError, SyntaxError or ValueError on damaged files, by format.
+        try:
+            with Image.open(file) as image:
+                pixels = np.asarray(image.convert("RGB").resize((size, size)), dtype=np.float64)
+        except (OSError, SyntaxError, ValueError):
+            raise UnreadableFileError(
+                f"{file} is not a picture that can be read", hint="remove it or save it again"
+            ) from None
+        found.append(torch.from_numpy(pixels / 255).permute(2, 0, 1))
+    return found

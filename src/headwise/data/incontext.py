@@ -1,0 +1,99 @@
+"""In-context linear regression: examples (x, wᵀx) in a row, with a curriculum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from headwise.data.tasks import Batch, Drawn, normal
+from headwise.errors import BadInputError
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """Few dimensions and few points at first, one and two more every ``every`` steps.
+
+    >>> Curriculum().at(torch.tensor(4000), dimensions=20, points=41)
+    (tensor(7), tensor(15))
+    """
+
+    first_dimensions: int = 5
+    first_points: int = 11
+    every: float = 2000.0
+
+    def at(self, step: Tensor, *, dimensions: int, points: int) -> tuple[Tensor, Tensor]:
+        """How many dimensions and points are in use after this many steps."""
+        grown = (step / self.every).floor().long()
+        return (
+            (self.first_dimensions + grown).clamp(max=dimensions),
+            (self.first_points + 2 * grown).clamp(max=points),
+        )
+
+    def scaled(self, steps: int, *, of: int = 500_000) -> Curriculum:
+        """The same curriculum in a run of ``steps`` instead of ``of``.
+
+        >>> Curriculum().scaled(50_000).every
+        200.0
+        """
+        return replace(self, every=self.every * steps / of)
+
+
+@dataclass(frozen=True)
+class InContext(Drawn):
+    """x, w ~ N(0, I), y = wᵀx without noise; every prefix is a question.
+
+    Dimensions not in use yet are zero. Points not in use yet are drawn but weigh nothing in the
+    loss: as no point sees a later one, that equals leaving them out, and shapes stay the same.
+
+    >>> x, y = InContext(4, 6).examine(3, torch.Generator().manual_seed(0)).inputs
+    >>> x.shape, y.shape
+    (torch.Size([3, 6, 4]), torch.Size([3, 6]))
+    """
+
+    dimensions: int = 20
+    points: int = 41
+    curriculum: Curriculum = Curriculum()
+
+    def __post_init__(self) -> None:
+        first = self.curriculum
+        for name, least, size in (
+            ("dimensions", first.first_dimensions, self.dimensions),
+            ("points", first.first_points, self.points),
+        ):
+            if size < 1:
+                raise BadInputError(f"{name} is {size}", hint=f"pass {name}={least} or more")
+
+    def for_steps(self, steps: int) -> InContext:
+        """The same task with its curriculum scaled to a run of this many steps."""
+        return replace(self, curriculum=self.curriculum.scaled(steps))
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """N(0, 1): the points, and behind them the weights w."""
+        return normal((count, self.points + 1, self.dimensions), generator)
+
+    def batch(self, noise: Tensor, step: Tensor | None) -> Batch:
+        """Points and answers; the targets are the answers and what each weighs."""
+        x, w = noise[..., :-1, :], noise[..., -1, :]
+        dimensions, points = self._in_use(noise, step)
+        used = torch.arange(self.dimensions, device=noise.device) < dimensions
+        counted = torch.arange(self.points, device=noise.device) < points
+        x = x * used
+        y = (x * w.unsqueeze(-2)).sum(-1)
+        weights = (counted / points).to(noise.dtype).expand_as(y)
+        return Batch((x, y), (y, weights))
+
+    def _in_use(self, noise: Tensor, step: Tensor | None) -> tuple[Tensor | int, Tensor | int]:
+        if step is None:
+            return self.dimensions, self.points
+        return self.curriculum.at(step, dimensions=self.dimensions, points=self.points)
+
+    def loss(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """The squared error, averaged over the prefixes in use."""
+        y, weights = targets
+        return ((outputs - y).square() * weights).sum(-1).mean()
+
+    def score(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """The squared error at the last point, after all the others were seen."""
+        return (outputs[..., -1] - targets[0][..., -1]).square().mean()

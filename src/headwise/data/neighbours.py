@@ -1,0 +1,173 @@
+"""Neighbour tasks: which of the points on a sphere is farthest from, or nearest to, a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from headwise.data.points import UNIFORM, Points
+from headwise.data.tasks import Batch, Drawn, normal
+from headwise.errors import BadInputError
+from headwise.shapes import Float
+
+
+@dataclass(frozen=True)
+class FarthestNeighbour(Drawn):
+    """Every token asks which other is farthest: label_i = x_j, j = argmin_j x_i·x_j.
+
+    This is the heads paper's trained task. N points lie on the sphere of dimension d; one head
+    of rank d solves it.
+
+    >>> task = FarthestNeighbour(width=8, tokens=4)
+    >>> batch = task.examine(2, torch.Generator().manual_seed(0))
+    >>> batch.inputs[0].shape == batch.targets[0].shape == (2, 4, 8)
+    True
+    """
+
+    width: int = 64
+    tokens: int = 16
+    points: Points = UNIFORM
+
+    def __post_init__(self) -> None:
+        _refuse_below(width=(self.width, 2), tokens=(self.tokens, 2))
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """N(0, 1), one number for each coordinate of each point."""
+        return normal((count, self.tokens, self.width), generator)
+
+    def batch(self, noise: Tensor, step: Tensor | None = None) -> Batch:
+        """The points, and for each the one farthest from it."""
+        points = self.points.place(noise)
+        return Batch((points,), (farthest(points),))
+
+
+@dataclass(frozen=True)
+class NearestNeighbour(Drawn):
+    """One query y among N points: the target is the x_i with the largest x_i·y.
+
+    The model is given points (b, N, d) and query (b, d) and answers with a vector (b, d).
+
+    >>> batch = NearestNeighbour(8, 4).examine(2, torch.Generator().manual_seed(0))
+    >>> [t.shape for t in batch.inputs], batch.targets[0].shape
+    ([torch.Size([2, 4, 8]), torch.Size([2, 8])], torch.Size([2, 8]))
+    """
+
+    width: int = 64
+    tokens: int = 16
+    points: Points = UNIFORM
+
+    def __post_init__(self) -> None:
+        _refuse_below(width=(self.width, 2), tokens=(self.tokens, 2))
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """N(0, 1); the query is the last point."""
+        return normal((count, self.tokens + 1, self.width), generator)
+
+    def batch(self, noise: Tensor, step: Tensor | None = None) -> Batch:
+        """The points, the query, and the point nearest to it."""
+        placed = self.points.place(noise)
+        points, query = placed[..., :-1, :], placed[..., -1, :]
+        return Batch((points, query), (nearest(points, query),))
+
+
+@dataclass(frozen=True)
+class OrthonormalPairs(Drawn):
+    """Two orthonormal points, uniform among such pairs, and a uniform query: the theory's case.
+
+    >>> x, y = OrthonormalPairs(5).examine(3, torch.Generator().manual_seed(0)).inputs
+    >>> torch.allclose(x @ x.mT, torch.eye(2).expand(3, 2, 2), atol=1e-6)
+    True
+    """
+
+    width: int = 64
+
+    def __post_init__(self) -> None:
+        _refuse_below(width=(self.width, 2))
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """N(0, 1) for both points and the query."""
+        return normal((count, 3, self.width), generator)
+
+    def batch(self, noise: Tensor, step: Tensor | None = None) -> Batch:
+        """The pair, the query, and the one of the pair that is nearer."""
+        pair, query = orthonormal(noise[..., :2, :]), normalize(noise[..., 2, :], dim=-1)
+        return Batch((pair, query), (nearest(pair, query),))
+
+
+@dataclass(frozen=True)
+class BiasedNearestNeighbour(Drawn):
+    """Theorem 3's task: the target is the x_i with the largest x_i·y + b_i.
+
+    The points are an orthonormal pair and the query is Gaussian with covariance I/√d, so that a
+    bias of order d^(−¼) decides about as often as the query does.
+
+    >>> task = BiasedNearestNeighbour(8, biases=(1e6, 0.0))
+    >>> batch = task.examine(3, torch.Generator().manual_seed(0))
+    >>> torch.equal(batch.targets[0], batch.inputs[0][:, 0])
+    True
+    """
+
+    width: int = 64
+    biases: tuple[float, float] = (0.5, 0.0)
+
+    def __post_init__(self) -> None:
+        _refuse_below(width=(self.width, 2))
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """N(0, 1) for both points and the query."""
+        return normal((count, 3, self.width), generator)
+
+    def batch(self, noise: Tensor, step: Tensor | None = None) -> Batch:
+        """The pair, the query, and the winner with biases."""
+        pair, query = orthonormal(noise[..., :2, :]), self.width**-0.25 * noise[..., 2, :]
+        scores = (pair @ query.unsqueeze(-1)).squeeze(-1)
+        first, second = self.biases
+        # Added one by one: a tensor made here would be copied to the device in every step.
+        second_wins = scores[..., 1] + second > scores[..., 0] + first
+        return Batch((pair, query), (_pick(pair, second_wins.long().unsqueeze(-1)).squeeze(-2),))
+
+
+def farthest(points: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+    """For each point the one with the smallest inner product with it.
+
+    >>> farthest(torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]))[0]
+    tensor([-1.,  0.])
+    """
+    return _pick(points, (points @ points.mT).argmin(-1))
+
+
+def nearest(points: Float[Tensor, "*b n d"], query: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+    """The point with the largest inner product with the query.
+
+    >>> nearest(torch.eye(3), torch.tensor([0.1, 0.2, -0.3]))
+    tensor([0., 1., 0.])
+    """
+    winner = (points @ query.unsqueeze(-1)).squeeze(-1).argmax(-1, keepdim=True)
+    return _pick(points, winner).squeeze(-2)
+
+
+def orthonormal(noise: Float[Tensor, "*b 2 d"]) -> Float[Tensor, "*b 2 d"]:
+    """A uniform orthonormal pair from two Gaussian vectors, by Gram and Schmidt.
+
+    >>> orthonormal(torch.tensor([[2.0, 0.0], [1.0, 1.0]]))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    first = normalize(noise[..., 0, :], dim=-1)
+    second = noise[..., 1, :]
+    for _ in range(2):  # twice, so that rounding leaves nothing of the first
+        second = second - (second * first).sum(-1, keepdim=True) * first
+    return torch.stack([first, normalize(second, dim=-1)], dim=-2)
+
+
+def _pick(points: Tensor, chosen: Tensor) -> Tensor:
+    return points.gather(-2, chosen.unsqueeze(-1).expand(*chosen.shape, points.shape[-1]))
+
+
+def _refuse_below(**sizes: tuple[int, int]) -> None:
+    for name, (size, least) in sizes.items():
+        if size < least:
+            raise BadInputError(f"{name} is {size}", hint=f"pass {name}={least} or more")

@@ -1,0 +1,86 @@
+"""What a task is: raw noise, the batch made of it, and how an answer is judged.
+
+Noise and batch are apart so that many models can train at once: each draws noise from a stream
+of its own, and one call turns the noise of all of them into batches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """What a model is given, and what its answers are compared with.
+
+    >>> Batch((torch.ones(2, 3),), (torch.zeros(2),)).inputs[0].shape
+    torch.Size([2, 3])
+    """
+
+    inputs: tuple[Tensor, ...]
+    targets: tuple[Tensor, ...]
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A source of batches and a judge of answers.
+
+    ``batch`` takes noise with any leading axes (members of an ensemble, sequences), and the
+    number of updates made so far as a tensor, for tasks that grow harder; None means the task
+    at its hardest. ``loss`` and ``score`` see one member and return one number.
+    """
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """The randomness of ``count`` sequences, on the generator's device."""
+        ...
+
+    def batch(self, noise: Tensor, step: Tensor | None) -> Batch:
+        """The batch that this noise makes."""
+        ...
+
+    def examine(self, count: int, generator: torch.Generator) -> Batch:
+        """Test data, never trained on."""
+        ...
+
+    def loss(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """What training makes small."""
+        ...
+
+    def score(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """What is reported of test data beside the loss."""
+        ...
+
+
+class Drawn:
+    """What tasks share whose test data are drawn as the training data are."""
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """The randomness of ``count`` sequences, on the generator's device."""
+        raise NotImplementedError
+
+    def batch(self, noise: Tensor, step: Tensor | None) -> Batch:
+        """The batch that this noise makes."""
+        raise NotImplementedError
+
+    def loss(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """The squared length of the error, averaged over tokens and sequences."""
+        return (outputs - targets[0]).square().sum(-1).mean()
+
+    def score(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """The loss itself."""
+        return self.loss(outputs, *targets)
+
+    def examine(self, count: int, generator: torch.Generator) -> Batch:
+        """Test data: the task at its hardest, from a stream of its own."""
+        return self.batch(self.noise(count, generator), None)
+
+
+def normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """float32 N(0, 1) on the generator's device.
+
+    >>> normal((2, 3), torch.Generator().manual_seed(0)).dtype
+    torch.float32
+    """
+    return torch.randn(shape, generator=generator, device=generator.device, dtype=torch.float32)

@@ -1,0 +1,130 @@
+"""Text as token ids: characters, words, or a Hugging Face tokenizer file."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError, UnreadableFileError, needs_extra
+from headwise.shapes import Int
+
+Level = Literal["character", "word"]
+
+#: A word, or a single mark that is neither a word nor a space.
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+#: Words kept in a vocabulary; rarer ones share the id 0.
+MOST_WORDS = 20_000
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Symbols by id, the most frequent first; id 0 stands for every other symbol.
+
+    >>> words = Vocabulary.of("the cat and the dog", level="word")
+    >>> words.encode("the cow").tolist(), words.size
+    ([1, 0], 5)
+    """
+
+    level: Level
+    symbols: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, level: Level) -> Vocabulary:
+        """The vocabulary of a text."""
+        counted = Counter(_symbols(text, level))
+        # Ties in the order of the alphabet: the same text gives the same ids everywhere.
+        ordered = sorted(counted, key=lambda symbol: (-counted[symbol], symbol))
+        return cls(level, tuple(ordered[:MOST_WORDS]))
+
+    @property
+    def size(self) -> int:
+        """How many ids there are, the one for other symbols included."""
+        return len(self.symbols) + 1
+
+    def encode(self, text: str) -> Int[Tensor, " n"]:
+        """The ids of a text."""
+        ids = {symbol: number for number, symbol in enumerate(self.symbols, 1)}
+        found = [ids.get(symbol, 0) for symbol in _symbols(text, self.level)]
+        return torch.tensor(found, dtype=torch.int64)
+
+
+def _symbols(text: str, level: Level) -> Sequence[str]:
+    if level == "character":
+        return text
+    if level == "word":
+        return _WORD.findall(text.lower())
+    raise BadInputError(
+        f"there is no tokenizer called {level!r}",
+        hint="choose character, word, or a tokenizer.json file",
+    )
+
+
+def tokenizer_file(path: Path | str) -> tuple[Callable[[str], Int[Tensor, " n"]], int]:
+    """A Hugging Face tokenizer.json as a function from text to ids, and its size.
+
+    Needs the package tokenizers.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise needs_extra("tokenizers", "hub") from None
+    # The reader raises a bare Exception for anything that is wrong with the file.
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception:
+        raise UnreadableFileError(
+            f"{path} is not a tokenizer file", hint="pass a tokenizer.json, or character or word"
+        ) from None
+
+    def encode(text: str) -> Tensor:
+        return torch.tensor(tokenizer.encode(text).ids, dtype=torch.int64)
+
+    return encode, tokenizer.get_vocab_size()
+
+
+def read_text(path: Path | str) -> str:
+    """A text file in UTF-8.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> _ = place.write_text("two words")
+    >>> read_text(place)
+    'two words'
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnreadableFileError(
+            f"{path} cannot be opened ({error.strerror})", hint="check the path and its permissions"
+        ) from None
+    except UnicodeDecodeError:
+        raise UnreadableFileError(f"{path} is not UTF-8 text", hint="save it as UTF-8") from None
+    if not text.strip():
+        raise BadInputError(f"{path} holds no text", hint="pass a file with words in it")
+    return text
+
+
+def windows(ids: Int[Tensor, " n"], length: int, most: int = 256) -> Int[Tensor, "b length"]:
+    """Up to ``most`` stretches of ``length`` ids, at equal distances through the text.
+
+    >>> windows(torch.arange(10), 4).tolist()
+    [[0, 1, 2, 3], [4, 5, 6, 7]]
+    """
+    whole = len(ids) // length
+    if whole == 0:
+        raise BadInputError(
+            f"the text has {len(ids)} tokens, sequences of {length} were asked for",
+            hint=f"pass a length of at most {len(ids)}, or a longer text",
+        )
+    rows = ids[: whole * length].reshape(whole, length)
+    if whole <= most:
+        return rows
+    return rows[torch.arange(most) * whole // most]

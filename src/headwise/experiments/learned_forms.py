@@ -1,0 +1,47 @@
+"""What a trained layer's query-key forms M = W_Qᵀ W_K look like: angle to the identity, size."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from headwise.runs import Row
+from headwise.shapes import Float
+
+
+def form_angles(
+    queries: Float[Tensor, "h r d"], keys: Float[Tensor, "h r d"]
+) -> tuple[Float[Tensor, " h"], Float[Tensor, " h"]]:
+    """For each head the angle of M to the identity, in degrees, and ‖M‖_F / √d.
+
+    Nothing of size d × d is made: tr M = Σ W_Q∘W_K and ‖M‖² = Σ (W_Q W_Qᵀ)∘(W_K W_Kᵀ).
+
+    >>> eye = torch.eye(3).double().unsqueeze(0)
+    >>> [found.tolist() for found in form_angles(-2 * eye, eye)]
+    [[180.0], [2.0]]
+    """
+    width = queries.shape[-1]
+    trace = (queries * keys).sum((-2, -1))
+    square = ((queries @ queries.mT) * (keys @ keys.mT)).sum((-2, -1))
+    size = square.clamp(min=torch.finfo(square.dtype).tiny).sqrt()
+    cosine = (trace / (size * math.sqrt(width))).clamp(-1, 1)
+    return torch.rad2deg(torch.acos(cosine)), size / math.sqrt(width)
+
+
+def form_row(queries: Float[Tensor, "h r d"], keys: Float[Tensor, "h r d"]) -> Row:
+    """Median and quartiles over heads of the angle, and the median size.
+
+    >>> eye = torch.eye(3).double().unsqueeze(0)
+    >>> form_row(-2 * eye, eye)["angle"], form_row(-2 * eye, eye)["form_size"]
+    (180.0, 2.0)
+    """
+    angle, size = form_angles(queries.double(), keys.double())
+    low, middle, high = torch.quantile(angle, torch.tensor([0.25, 0.5, 0.75]).double()).tolist()
+    return {
+        "angle": middle,
+        "angle_low": low,
+        "angle_high": high,
+        "form_size": float(torch.quantile(size, 0.5)),
+    }

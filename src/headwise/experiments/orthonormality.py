@@ -1,0 +1,117 @@
+"""How far are random vectors from orthonormal? ‖C − I‖_F / n² of their cosine similarities C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+
+from headwise.data.synthetic import InputLaw, random_tokens
+from headwise.randomness import stream
+from headwise.runs import Row, Spec, device
+
+#: Numbers in the vectors that are held at once: 2²² are 32 MiB.
+_AT_ONCE = 2**22
+
+
+class Orthonormality(Spec, frozen=True):
+    """The rank paper's measure, of N(0, 1) vectors or of inputs projected by N(0, 1) weights.
+
+    Without ``width`` the vectors are ``head_dim`` independent N(0, 1) entries each. With it
+    they are inputs of that width, of the law ``inputs``, times weights drawn for each batch
+    item: keys at initialisation.
+
+    >>> row = Orthonormality(head_dim=64, tokens=20, batch=8).ask()
+    >>> abs(row["mean_square"] / row["expected_square"] - 1) < 0.1
+    True
+    """
+
+    kind: Literal["orthonormality"] = "orthonormality"
+    revision: Literal[1] = 1
+    head_dim: PositiveInt
+    tokens: Annotated[int, Field(ge=2)] = 100
+    batch: Annotated[int, Field(ge=2)] = 32
+    width: PositiveInt | None = None
+    inputs: InputLaw = "normal(0,1)"
+    dtype: Literal["float64"] = "float64"
+    seed: int = 0
+
+    def ask(self) -> Row:
+        """Mean and spread of the measure over the batch, and of its square the expectation."""
+        from headwise.spectra import Estimate
+
+        found = torch.cat([_measure(vectors) for vectors in self._vectors()])
+        mean, square = Estimate.of(found), Estimate.of(found.square())
+        return {
+            "mean": mean.mean,
+            "std": float(found.std(correction=0)),
+            "count": found.numel(),
+            "stderr": mean.stderr,
+            "mean_square": square.mean,
+            "square_stderr": square.stderr,
+            "expected_square": self._expected_square(),
+        }
+
+    def _vectors(self) -> Iterator[torch.Tensor]:
+        """(some of the batch, n, d_h) at a time."""
+        size = self.tokens * (self.width or self.head_dim) + (self.width or 0) * self.head_dim
+        together = max(1, _AT_ONCE // size)
+        generator = stream(self.seed, "vectors")
+        sizes = [min(together, self.batch - at) for at in range(0, self.batch, together)]
+        return (self._drawn(items, generator).to(device()) for items in sizes)
+
+    def _drawn(self, items: int, generator: torch.Generator) -> torch.Tensor:
+        if self.width is None:
+            return random_tokens(self.inputs, (items, self.tokens, self.head_dim), generator)
+        inputs = random_tokens(self.inputs, (items, self.tokens, self.width), generator)
+        weights = torch.randn(
+            (items, self.width, self.head_dim), generator=generator, dtype=torch.float64
+        )
+        return inputs @ weights
+
+    def _expected_square(self) -> float | None:
+        """E‖C − I‖_F² / n⁴ where it is known: for Gaussian vectors, and projections of such."""
+        if self.inputs != "normal(0,1)":
+            return None
+        n = self.tokens
+        return n * (n - 1) * expected_square_cosine(self.head_dim, self.width) / n**4
+
+
+def expected_square_cosine(head_dim: int, width: int | None = None) -> float:
+    """E cos² of two independent Gaussian vectors, after a Gaussian projection if from ``width``.
+
+    Two N(0, I_d) vectors have E cos² = 1/d. Projected to r dimensions, vectors of cosine ρ
+    have E cos² = 1 − (1 − 1/r)(1 − ρ²) ₂F₁(1, 1; r/2 + 1; ρ²), the mean of a squared sample
+    correlation; ρ is the sine of an angle with density proportional to its cosine^(d − 2).
+
+    >>> expected_square_cosine(4)
+    0.25
+    >>> round(expected_square_cosine(4, width=10**6), 5)
+    0.25
+    """
+    if width is None:
+        return 1 / head_dim
+    if width == 1:
+        return 1.0  # on a line every cosine is ±1, projected or not
+    import numpy as np
+    from scipy import special
+
+    from headwise.theory.quadrature import rule_between
+
+    # Beyond twelve standard deviations there is nothing left to add.
+    angle, weight = rule_between(0.0, min(math.pi / 2, 12 / math.sqrt(width)), 400)
+    weight = weight * np.exp((width - 2) * np.log(np.cos(angle)))
+    t = np.sin(angle) ** 2
+    square = 1 - (1 - 1 / head_dim) * (1 - t) * special.hyp2f1(1, 1, head_dim / 2 + 1, t)
+    return float((weight * square).sum() / weight.sum())
+
+
+def _measure(vectors: torch.Tensor) -> torch.Tensor:
+    unit = torch.nn.functional.normalize(vectors, dim=-1)
+    apart = unit @ unit.mT
+    # The diagonal is one by definition: what it has beside that is rounding.
+    apart.diagonal(dim1=-2, dim2=-1).zero_()
+    return (torch.linalg.matrix_norm(apart) / vectors.shape[-2] ** 2).cpu()

@@ -1,0 +1,79 @@
+"""How well does a trained model regress in context, with so many heads at the same width?"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import PositiveFloat, PositiveInt, model_validator
+
+from headwise.attention import FanIn, HeadGeometry, LearnedAdditive
+from headwise.data import Curriculum, InContext
+from headwise.experiments.learning_curves import seed_rows
+from headwise.experiments.training_run import TrainingRun
+from headwise.models import EncoderStack, InContextRegressor, Style
+from headwise.runs import Row
+from headwise.training import AdamW
+
+#: Steps of the run for which the curriculum was written.
+CURRICULUM_STEPS = 500_000
+
+
+class TrainInContext(TrainingRun, frozen=True):
+    """Linear regression in context, x and w from N(0, I), y = wᵀx, every prefix a question.
+
+    A causal model with a norm before each part, learned positions and an MLP of four times the
+    width. The curriculum grows from 5 to all dimensions and from 11 to all points at the same
+    share of the run as in 500,000 steps. ``test_score`` is the squared error at the last point;
+    nothing learnt, it is the number of dimensions.
+
+    >>> spec = TrainInContext(
+    ...     dimensions=2, points=3, width=4, layers=1, heads=2, steps=3, batch=4, evaluation=8
+    ... )
+    >>> row = spec.ask()[0]
+    >>> row["trivial"], row["test_score"] > 0
+    (2.0, True)
+    """
+
+    kind: Literal["train_incontext"] = "train_incontext"
+    revision: Literal[1] = 1
+    heads: PositiveInt
+    dimensions: PositiveInt = 20
+    points: PositiveInt = 41
+    width: PositiveInt = 48
+    layers: PositiveInt = 12
+    steps: PositiveInt = 500_000
+    batch: PositiveInt = 64
+    learning_rate: PositiveFloat = 1e-4
+    evaluation: PositiveInt = 2048
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> TrainInContext:
+        if self.width % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
+        return self
+
+    @property
+    def task(self) -> InContext:
+        """Regression in context, its curriculum fitted to the length of the run."""
+        curriculum = Curriculum().scaled(self.steps, of=CURRICULUM_STEPS)
+        return InContext(self.dimensions, self.points, curriculum)
+
+    def more_settings(self) -> dict[str, Any]:
+        """The usual constants of Adam."""
+        return {"optimiser": AdamW(betas=(0.9, 0.999))}
+
+    def ask(self) -> list[Row]:
+        """Train, and tell how each seed fared."""
+        # With no example seen the best answer is 0, and its squared error E y² the dimensions.
+        return [row | {"trivial": float(self.dimensions)} for row in seed_rows(self.trained())]
+
+    def build(self, seed: int) -> InContextRegressor:
+        """The model as it begins, drawn from the seed alone."""
+        stack = EncoderStack(
+            HeadGeometry.standard(self.width, heads=self.heads),
+            LearnedAdditive(2 * self.points, self.width, seed),
+            depth=self.layers,
+            mlp_width=4 * self.width,
+            style=Style(initialisation=FanIn(seed)),
+        )
+        return InContextRegressor(stack, self.dimensions, seed)

@@ -1,0 +1,146 @@
+"""The heads paper's encoder: post-norm, unit norms, wide MLP, averaged copies of attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from headwise.attention import (
+    HeadGeometry,
+    HeadMean,
+    LearnedAdditive,
+    LearnedConcatenated,
+    NoPosition,
+    PositionRule,
+    Stock,
+    mha,
+)
+from headwise.errors import BadInputError
+from headwise.models.transformer import EncoderStack, Mlp, Style
+from headwise.randomness import stream
+from headwise.shapes import Float
+
+Positions = Literal["none", "additive", "concatenated"]
+
+
+@dataclass(frozen=True)
+class NeighbourShape:
+    """Sizes of one model. It has H = copies · width / rank heads in each layer.
+
+    With ``positions="concatenated"`` every token carries ``position_width`` learned dimensions
+    more, all maps are that much wider, and the first ``width`` dimensions are the answer. The
+    number of heads is the same.
+
+    >>> NeighbourShape(width=64, rank=1, copies=64).heads
+    4096
+    """
+
+    width: int = 64
+    tokens: int = 16
+    layers: int = 1
+    rank: int = 64
+    copies: int = 1
+    mlp_width: int = 2048
+    positions: Positions = "none"
+    position_width: int = 64
+
+    def __post_init__(self) -> None:
+        if self.rank < 1 or self.width % self.rank:
+            fits = [r for r in range(1, self.width + 1) if self.width % r == 0]
+            raise BadInputError(
+                f"rank {self.rank} does not divide the width {self.width}",
+                hint=f"choose a rank from {', '.join(map(str, fits))}",
+            )
+        if self.positions not in ("none", "additive", "concatenated"):
+            raise BadInputError(
+                f"positions={self.positions!r} is not a choice",
+                hint="choose from 'none', 'additive', 'concatenated'",
+            )
+
+    @classmethod
+    def of_exponent(
+        cls, exponent: float | int, rank: int, width: int = 64, **more: Any
+    ) -> NeighbourShape:
+        """H = d^c / r heads: the number of copies is d^(c−1).
+
+        >>> [NeighbourShape.of_exponent(c, rank=8).copies for c in (1, 1.5, 2)]
+        [1, 8, 64]
+        """
+        return cls(width=width, rank=rank, copies=round(width ** (exponent - 1)), **more)
+
+    @property
+    def heads(self) -> int:
+        """How many heads each layer has."""
+        return self.copies * (self.width // self.rank)
+
+    @property
+    def geometry(self) -> HeadGeometry:
+        """Heads and ranks of each layer."""
+        extra = self.position_width if self.positions == "concatenated" else 0
+        return HeadGeometry.free(self.width + extra, self.heads, self.rank)
+
+    def build(self, seed: int) -> NeighbourEncoder:
+        """The model as it begins, drawn from the seed alone.
+
+        >>> NeighbourShape(width=8, rank=4, mlp_width=16).build(0)(torch.zeros(2, 3, 8)).shape
+        torch.Size([2, 3, 8])
+        """
+        return NeighbourEncoder(self, seed)
+
+
+class NeighbourEncoder(nn.Module):
+    """Points in, one vector for each out.
+
+    Attention begins as ``torch.nn.MultiheadAttention`` does (each copy so), the MLP as
+    ``torch.nn.Linear`` does; all draws come from named streams of the seed.
+
+    >>> model = NeighbourEncoder(NeighbourShape(width=8, rank=2, copies=3, mlp_width=16), seed=0)
+    >>> model(torch.zeros(2, 5, 8)).shape
+    torch.Size([2, 5, 8])
+    """
+
+    def __init__(self, shape: NeighbourShape, seed: int = 0) -> None:
+        super().__init__()
+        self.shape = shape
+        style = Style(
+            placement="post",
+            activation="relu",
+            initialisation=Stock(seed),
+            attention=partial(mha, combination=HeadMean(shape.copies)),
+        )
+        self.stack = EncoderStack(
+            shape.geometry,
+            _position(shape, seed),
+            depth=shape.layers,
+            mlp_width=shape.mlp_width,
+            norm="unit",
+            style=style,
+        )
+        for layer, block in enumerate(self.stack.blocks):
+            _draw_as_linear(block.mlp, seed, layer)  # pyright: ignore[reportArgumentType]
+
+    def forward(self, points: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
+        """The answer of each token."""
+        return self.stack(points)[..., : self.shape.width]
+
+
+def _position(shape: NeighbourShape, seed: int) -> PositionRule:
+    if shape.positions == "additive":
+        return LearnedAdditive(shape.tokens, shape.width, seed)
+    if shape.positions == "concatenated":
+        return LearnedConcatenated(shape.tokens, shape.position_width, seed)
+    return NoPosition()
+
+
+@torch.no_grad()
+def _draw_as_linear(mlp: Mlp, seed: int, layer: int) -> None:
+    """U(±1/√fan-in) for weights and biases, as torch's linear maps begin."""
+    for name, linear in (("expand", mlp.expand), ("contract", mlp.contract)):
+        bound = linear.in_features**-0.5
+        generator = stream(seed, "mlp", layer, name)
+        linear.weight.uniform_(-bound, bound, generator=generator)
+        linear.bias.uniform_(-bound, bound, generator=generator)

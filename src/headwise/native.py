@@ -1,0 +1,79 @@
+"""Machine code, made by the machine's own C compiler when there is one.
+
+A source is compiled once per text and processor (half a second) into the user's cache folder.
+Where there is no compiler, or it fails, callers do without: torch and numpy compute the same,
+slower.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+#: What C sources may include lies beside this module.
+HEADERS = Path(__file__).parent
+
+# No -ffast-math: sums keep their order, NaN and infinity their meaning.
+FLAGS = ("-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC", "-pthread")
+
+
+@cache
+def library(source: Path) -> ctypes.CDLL | None:
+    """The compiled source, or nothing if this machine cannot make it.
+
+    >>> library(HEADERS / "no_such_file.c") is None
+    True
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return None
+    try:
+        return ctypes.CDLL(str(_built(source, compiler, _folder())))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(base) if base else Path.home() / ".cache") / "headwise"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="headwise-"))
+    return folder
+
+
+def _built(source: Path, compiler: str, folder: Path) -> Path:
+    """The path of the library, compiled now if it is not there."""
+    target = folder / f"{source.stem}_{_identity(source, compiler)}.so"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = Path(scratch) / "made.so"
+        command = [compiler, *FLAGS, f"-I{HEADERS}", str(source), "-o", str(made), "-lm"]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        made.replace(target)  # whole or not at all, whoever else is compiling
+    return target
+
+
+def _identity(source: Path, compiler: str) -> str:
+    """What the machine code depends on: sources, flags, compiler and kind of processor."""
+    texts = [path.read_text() for path in (source, *sorted(HEADERS.glob("*.h")))]
+    known = [*texts, *FLAGS, compiler, platform.machine(), _features()]
+    return hashlib.blake2b("\n".join(known).encode(), digest_size=8).hexdigest()
+
+
+def _features() -> str:
+    """The processor's features, since -march=native code of one may crash another."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")

@@ -1,0 +1,203 @@
+"""How the head dimension must grow with the length: like (log n)², and not like log n."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headwise.papers.beyond.growth import FITS, Crossing, Fit, crossings, fitted
+from headwise.papers.beyond.random_heads import FEW_KEYS, GPU_KEYS, Point, asked, points_of
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.report import Curve, Line, Panel, Table
+from headwise.runs import Spec
+from headwise.theory.scaling import SHARES, quantile, saturation_constant
+
+#: Head dimensions that may be simulated: two to an octave.
+HALF_OCTAVES = (4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 362, 512, 724, 1024, 1448, 2048)
+
+#: Head dimensions on either side of where a share is expected.
+AROUND = 2
+
+
+def head_dims(tokens: int, shares: Sequence[float] = SHARES) -> list[int]:
+    """The head dimensions to simulate at a length: around where each share is expected.
+
+    >>> head_dims(2**20, [0.9])
+    [362, 512, 724, 1024]
+    """
+    found: set[int] = set()
+    for share in shares:
+        expected = saturation_constant(share) * quantile(tokens) ** 4 / 4
+        below = [r for r in HALF_OCTAVES if r <= expected]
+        found |= {*below[-AROUND:], *[r for r in HALF_OCTAVES if r > expected][:AROUND]}
+    return sorted(found)
+
+
+def _cells(powers: Sequence[int], shares: Sequence[float] = SHARES) -> list[tuple[int, int]]:
+    return [(2**power, r) for power in powers for r in head_dims(2**power, shares)]
+
+
+def _miniature() -> list[Spec]:
+    return asked(_cells((6, 7, 8), shares=[0.9]), keys=FEW_KEYS)
+
+
+def _laptop() -> list[Spec]:
+    return asked(_cells(range(7, 14)))
+
+
+def _gpu() -> list[Spec]:
+    return asked(_cells(range(7, 21)), keys=GPU_KEYS)
+
+
+def _present(answers: Answers) -> Presentation:
+    points = points_of(answers)
+    found = {share: crossings(points, share) for share in SHARES}
+    found = {share: crossed for share, crossed in found.items() if len(crossed) == len(points)}
+    fits = {share: [fitted(form, crossed) for form in FITS] for share, crossed in found.items()}
+    shown = 0.9
+    return Presentation(
+        panels=(
+            _growth(found),
+            _residuals(found[shown], fits[shown], shown),
+        ),
+        tables=(_fit_table(fits), _crossing_table(found)),
+        claims=_claims(fits),
+        remarks=_remarks(fits[shown], points),
+    )
+
+
+def _growth(found: dict[float, list[Crossing]]) -> Panel:
+    return Panel(
+        "Head dimension at a share of the barrier",
+        "length (tokens)",
+        "head dimension",
+        tuple(
+            Curve(
+                f"{share:.0%} of the barrier",
+                _line(crossed, [one.head_dim for one in crossed]),
+                spread=tuple(2 * one.stderr for one in crossed),
+                law=_line(crossed, [one.by_law for one in crossed]),
+            )
+            for share, crossed in reversed(found.items())
+        ),
+        x_scale="log",
+        y_scale="log",
+    )
+
+
+def _residuals(crossed: Sequence[Crossing], fits: Sequence[Fit], share: float) -> Panel:
+    return Panel(
+        f"What each fit leaves, at {share:.0%}",
+        "length (tokens)",
+        "fit less simulation, percent",
+        tuple(_left(fit, crossed) for fit in fits),
+        x_scale="log",
+        levels=(("", 0.0),),
+    )
+
+
+def _left(fit: Fit, crossed: Sequence[Crossing]) -> Curve:
+    line = _line(crossed, [100 * left for left in fit.residuals])
+    # The noise of the points is the same for every fit: it is drawn around the last.
+    noise = tuple(200 * one.stderr / one.head_dim for one in crossed)
+    return Curve(_named(fit), line, spread=noise if fit.form is FITS[-1] else ())
+
+
+def _line(crossed: Sequence[Crossing], values: Sequence[float]) -> Line:
+    return Line(tuple(one.tokens for one in crossed), tuple(values))
+
+
+def _named(fit: Fit) -> str:
+    return f"{fit.form.name}\n({fit.rms:.1%})"
+
+
+def _fit_table(fits: dict[float, list[Fit]]) -> Table:
+    columns = (
+        "share of the barrier",
+        "fit",
+        "constants",
+        "root mean square residual",
+        "largest residual",
+    )
+    rows = tuple(
+        (
+            f"{share:.0%}",
+            fit.form.name,
+            ", ".join(f"{constant:.4g}" for constant in fit.constants),
+            f"{fit.rms:.1%}",
+            f"{fit.largest:.1%}",
+        )
+        for share, own in fits.items()
+        for fit in own
+    )
+    return Table(columns, rows, title="Fits to the simulated head dimensions, by relative error")
+
+
+def _crossing_table(found: dict[float, list[Crossing]]) -> Table:
+    columns = ("share", "tokens", "head dimension", "± standard error", "by L", "t⁴/4")
+    rows = tuple(
+        (
+            f"{share:.0%}",
+            one.tokens,
+            round(one.head_dim, 2),
+            round(one.stderr, 2),
+            round(one.by_law, 2),
+            round(quantile(one.tokens) ** 4 / 4, 1),
+        )
+        for share, crossed in found.items()
+        for one in crossed
+    )
+    return Table(columns, rows, title="Head dimension at a share of the barrier, interpolated")
+
+
+def _claims(fits: dict[float, list[Fit]]) -> tuple[tuple[str, bool], ...]:
+    linear, quartic = (
+        {share: next(fit for fit in own if fit.form.name == name) for share, own in fits.items()}
+        for name in ("a ln n + b", "a t⁴/4")
+    )
+    high = [share for share in fits if share >= 0.9]
+    return (
+        (
+            "a·t⁴/4 with one constant leaves less than a·ln n + b with two, at every share",
+            all(quartic[share].rms < linear[share].rms for share in fits),
+        ),
+        (
+            "a·t⁴/4 leaves at most 5 % at the shares of 90 % and more",
+            all(quartic[share].rms <= 0.05 for share in high),
+        ),
+        (
+            "its constant is that of the log-normal limit, to within a tenth, at the shares of "
+            "90 % and more",
+            all(
+                abs(quartic[share].constants[0] / saturation_constant(share) - 1) <= 0.1
+                for share in high
+            ),
+        ),
+    )
+
+
+def _remarks(fits: Sequence[Fit], points: dict[int, list[Point]]) -> tuple[str, ...]:
+    left = {fit.form.name: f"{fit.rms:.1%}" for fit in fits}
+    return (
+        f"At 90 % of the barrier, from {min(points)} to {max(points)} tokens: a·ln n + b leaves "
+        f"{left['a ln n + b']}, a·t⁴/4 {left['a t⁴/4']}. The head dimension grows like t⁴/4, with "
+        "t = Φ⁻¹(1 − 1/n); a straight line in log n does not fit.",
+        f"t⁴/4 tends to (ln n)², but slowly: a·(ln n)² alone leaves {left['a (ln n)²']}, and with "
+        f"a second constant {left['a (ln n)² + b']}. Use t, not 2 ln n, at lengths that exist.",
+        "The rank paper prints d_h = Ω(log n). As a rate that is too slow: its steady growth per "
+        "doubling is what a parabola looks like up to 200 tokens.",
+        "At 50 % and short lengths the head dimension is below 16, where L is only an upper bound "
+        "of the rank: there the thin line lies too low.",
+    )
+
+
+LOG_SQUARED = Exhibit(
+    name="beyond/log_squared",
+    title="(log n)², not log n: the head dimension that a length needs",
+    caption="Left: the head dimension at which hardmax attention of random heads uses 50, 90 and "
+    "95 % of what the barrier allows, interpolated between simulated head dimensions; thin lines "
+    "by the law L. Bands: two standard errors. Right: relative residuals of four fits to the "
+    "points at 90 %. Scores are float64; beyond 2¹⁴ tokens float32, of queries and keys rounded to "
+    "TensorFloat-32.",
+    questions={Scale.MINIATURE: _miniature, Scale.LAPTOP: _laptop, Scale.GPU: _gpu},
+    present=_present,
+)

@@ -1,0 +1,87 @@
+"""In-context linear regression: more heads at the same width are worse."""
+
+from __future__ import annotations
+
+from headwise.experiments.train_incontext import TrainInContext
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.heads2024.costs import cheap_first
+from headwise.papers.heads2024.schedules import IN_CONTEXT, IN_CONTEXT_HIGH
+from headwise.papers.heads2024.trained import schedule_remarks
+from headwise.papers.printed import printed_table
+from headwise.papers.trained_rows import (
+    Place,
+    diverged_remark,
+    seeds_by,
+    trained_cell,
+    trained_curve,
+)
+from headwise.report import Panel
+from headwise.runs import Row, Spec
+
+#: Dimensions of the paper's figure.
+DIMENSIONS = 20
+
+
+def _questions(scale: Scale) -> list[Spec]:
+    tables = (IN_CONTEXT.get(scale, {}), IN_CONTEXT_HIGH.get(scale, {}))
+    return cheap_first(
+        spec
+        for table in tables
+        for heads, schedule in table.items()
+        for spec in grid(
+            TrainInContext,
+            {"heads": heads, "steps": schedule.steps, **schedule.more},
+            seeds=schedule.seeds,
+        )
+    )
+
+
+def _present(answers: Answers) -> Presentation:
+    rows = answers.rows()
+    comparable = answers.scale in (Scale.GPU, Scale.PAPER)
+    printed = _printed() if comparable else {}
+    dimensions = sorted({row["dimensions"] for row in rows})
+    points = seeds_by([r for r in rows if r["dimensions"] == DIMENSIONS], "heads", "test_score")
+    return Presentation(
+        panels=tuple(_panel(rows, d, printed if d == DIMENSIONS else {}) for d in dimensions),
+        cells=tuple(
+            trained_cell(f"{h} heads", points[h], loss)
+            for h, loss in printed.items()
+            if h in points
+        ),
+        remarks=(
+            *schedule_remarks(answers, "500,000 steps and four or five"),
+            "The rate falls along a cosine here. What is compared are test errors of fresh data: "
+            "this task has no fixed set. Untrained, the error is the number of dimensions.",
+            *diverged_remark(rows),
+        ),
+    )
+
+
+def _printed() -> dict[Place, float]:
+    return {int(r["heads"]): float(r["loss"]) for r in printed_table("heads2024_in_context")}
+
+
+def _panel(rows: list[Row], dimensions: int, printed: dict[Place, float]) -> Panel:
+    own = [row for row in rows if row["dimensions"] == dimensions]
+    curve = trained_curve(f"width {own[0]['width']}", seeds_by(own, "heads", "test_score"), printed)
+    return Panel(
+        f"{dimensions} dimensions, {own[0]['points']} points",
+        "heads (rank = width / heads)",
+        "squared error at the last point",
+        (curve,),
+        x_scale="log",
+        y_scale="log",
+        levels=(("trivial", own[0]["trivial"]),),
+    )
+
+
+FIGURE_IN_CONTEXT = Exhibit(
+    name="heads2024/figure_in_context",
+    title="In-context linear regression against the number of heads",
+    caption="Squared error after all examples but one, of a causal model of width 48 and 12 "
+    "layers whose heads share the width. Mean over seeds, band of one standard deviation, minimum "
+    "dotted; hollow: printed.",
+    questions={scale: (lambda scale=scale: _questions(scale)) for scale in IN_CONTEXT},
+    present=_present,
+)

@@ -1,0 +1,88 @@
+"""Growing N at fixed low rank: does any fixed low-rank transformer work for all N?"""
+
+from __future__ import annotations
+
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.heads2024.costs import cheap_first
+from headwise.papers.heads2024.schedules import LARGE_N
+from headwise.papers.heads2024.trained import (
+    grouped,
+    protocol_panels,
+    protocol_table,
+    schedule_remarks,
+    scheduled,
+)
+from headwise.papers.trained_rows import diverged_remark, seeds_by
+from headwise.report import Curve, Line
+from headwise.runs import Row, Spec
+
+#: Width and copies.
+SIZES = {Scale.MINIATURE: (8, 2), Scale.LAPTOP: (16, 4)}
+
+
+def _questions(scale: Scale) -> list[Spec]:
+    width, copies = SIZES.get(scale, (16, 16))
+    sizes = {"width": width, "copies": copies, "layers": 2, "learning_rate": 0.005}
+    return cheap_first(
+        spec
+        for tokens, schedule in LARGE_N[scale].items()
+        for spec in scheduled(schedule, tokens=tokens, **sizes)
+    )
+
+
+def _present(answers: Answers) -> Presentation:
+    rows = answers.rows()
+    labelled = grouped(rows, "rank", "r = {}")
+    panels = protocol_panels("Two layers, fixed rank", labelled, ("tokens", "points N"))
+    # The baseline depends on N here: a curve, not a level.
+    trivial = {row["tokens"]: row["trivial"] for row in rows}
+    line = Line(tuple(sorted(trivial)), tuple(trivial[n] for n in sorted(trivial)))
+    shown = tuple(
+        type(panel)(
+            panel.title,
+            panel.x_label,
+            panel.y_label,
+            (*panel.curves, Curve("trivial", line)),
+            x_scale="log",
+            y_scale="log",
+        )
+        for panel in panels
+    )
+    return Presentation(
+        panels=shown,
+        tables=(protocol_table(rows, {"rank": "r", "tokens": "N"}),),
+        claims=_claims(answers),
+        remarks=(
+            "The paper conjectures that no transformer of fixed low rank works for all N. A "
+            "rising curve at low rank beside a flat one at full rank is what it expects; finite "
+            "training cannot prove it.",
+            *schedule_remarks(
+                answers, "no such figure; at scale paper we take 100,000 steps, five"
+            ),
+            *diverged_remark(rows),
+        ),
+    )
+
+
+def _claims(answers: Answers) -> tuple[tuple[str, bool], ...]:
+    """In miniature nothing is trained long enough to judge."""
+    if answers.scale is Scale.MINIATURE:
+        return ()
+    return (("the error of the lowest rank rises with N", _rises(answers.rows())),)
+
+
+def _rises(rows: list[Row]) -> bool:
+    lowest = min(row["rank"] for row in rows)
+    own = [row for row in rows if (row["rank"], row["protocol"]) == (lowest, "fresh")]
+    means = [point.mean for point in seeds_by(own, "tokens", "test_loss").values()]
+    return means == sorted(means)
+
+
+FIGURE_LARGE_N = Exhibit(
+    name="heads2024/figure_large_n",
+    title="Two layers of fixed rank against growing numbers of points",
+    caption="Farthest neighbour of N points, d = 16, two layers of H = d²/r heads of fixed rank r; "
+    "bands and dotted lines as in the figure of rank and depth.",
+    questions={scale: (lambda scale=scale: _questions(scale)) for scale in LARGE_N},
+    present=_present,
+)

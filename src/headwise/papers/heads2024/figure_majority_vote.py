@@ -1,0 +1,97 @@
+"""Majority vote: what random rank-one heads reach, by formula, by the layer, and in the limit."""
+
+from __future__ import annotations
+
+from headwise.experiments.majority_vote import MajorityVote
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.report import Curve, Line, Panel, Table
+from headwise.runs import Spec
+
+HEADS = (1, 5, 21, 101, 401, 1001)
+
+
+def _paper() -> list[Spec]:
+    drawn = grid(MajorityVote, {"layers": 40, "samples": 200}, width=(4, 16, 64), heads=HEADS)
+    formula = grid(MajorityVote, {"layers": 0}, width=(4, 16, 64), heads=(4001, 16001))
+    return [*drawn, *formula]
+
+
+def _miniature() -> list[Spec]:
+    return grid(MajorityVote, {"layers": 10, "samples": 100}, width=(4, 8), heads=(1, 5, 21))
+
+
+def _present(answers: Answers) -> Presentation:
+    widths = answers.values("width")
+    rows = answers.rows()
+    worst = max(_deviation(row) for row in rows if "simulated" in row)
+    return Presentation(
+        panels=(
+            Panel(
+                "The layer follows the formula",
+                "heads",
+                "mean squared error",
+                tuple(_curve(answers, width, "formula") for width in widths),
+                x_scale="log",
+                y_scale="log",
+                law_label="formula",
+            ),
+            Panel(
+                "Large widths approach (2/π)·atan((π/2)√(d/H))",
+                "heads",
+                "mean squared error",
+                tuple(_curve(answers, width, "limit") for width in widths),
+                x_scale="log",
+                y_scale="log",
+                law_label="asymptote",
+            ),
+        ),
+        claims=(("the layer's error is the formula's, to within 4 standard errors", worst < 4),),
+        tables=(_table(answers),),
+        remarks=(
+            f"Over {sum('simulated' in row for row in rows)} settings the layer is at most "
+            f"{worst:.1f} standard errors from the formula. One layer of random rank-one heads "
+            "needs H ≫ d heads: its error falls like √(d/H).",
+        ),
+    )
+
+
+def _deviation(row: dict) -> float:
+    return abs(row["simulated"] - row["formula"]) / row["stderr"]
+
+
+def _curve(answers: Answers, width: int, thin: str) -> Curve:
+    rows = answers.rows(width=width)
+    seen = [row for row in rows if "simulated" in row]
+    return Curve(
+        f"d = {width}",
+        Line(tuple(r["heads"] for r in seen), tuple(r["simulated"] for r in seen)),
+        spread=tuple(2 * r["stderr"] for r in seen),
+        law=Line(tuple(r["heads"] for r in rows), tuple(r[thin] for r in rows)),
+    )
+
+
+def _table(answers: Answers) -> Table:
+    rows = tuple(
+        (
+            row["width"],
+            row["heads"],
+            row["formula"],
+            row.get("simulated"),
+            row.get("stderr"),
+            row["limit"],
+        )
+        for row in answers.rows()
+    )
+    columns = ("d", "heads", "formula", "layer", "± standard error", "asymptote")
+    return Table(columns, rows, title="Error of the majority vote")
+
+
+FIGURE_MAJORITY_VOTE = Exhibit(
+    name="heads2024/figure_majority_vote",
+    title="Majority vote of random rank-one heads",
+    caption="Mean squared error on the nearer of two orthonormal neighbours. Points: two rank-one "
+    "hardmax layers, the first votes and the second looks the winner up; bands: two standard "
+    "errors. Thin lines: the exact formula (left), its asymptote (right).",
+    questions={Scale.MINIATURE: _miniature, Scale.LAPTOP: _paper, Scale.PAPER: _paper},
+    present=_present,
+)

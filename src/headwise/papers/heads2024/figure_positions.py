@@ -1,0 +1,85 @@
+"""Positions: learned positions help low-rank heads, most of all dimensions of their own."""
+
+from __future__ import annotations
+
+from headwise.papers.comparison import Cell
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.heads2024.costs import cheap_first
+from headwise.papers.heads2024.schedules import POSITIONS
+from headwise.papers.heads2024.trained import (
+    grouped,
+    protocol_panels,
+    protocol_table,
+    schedule_remarks,
+    scheduled,
+)
+from headwise.papers.printed import printed_table
+from headwise.papers.trained_rows import Place, diverged_remark, seeds_by, trained_cell
+from headwise.runs import Row, Spec
+
+Printed = dict[tuple[str, int], dict[Place, float]]
+
+
+def _questions(scale: Scale) -> list[Spec]:
+    tiny = {"width": 8, "tokens": 4, "copies": 2}
+    sizes = tiny if scale is Scale.MINIATURE else {"copies": 8}
+    return cheap_first(
+        spec
+        for (positions, layers), schedule in POSITIONS[scale].items()
+        for spec in scheduled(
+            schedule, positions=positions, layers=layers, learning_rate=0.005, **sizes
+        )
+    )
+
+
+def _present(answers: Answers) -> Presentation:
+    rows = answers.rows()
+    printed = {} if answers.scale is Scale.MINIATURE else _printed()
+    pairs = []
+    for layers in sorted({row["layers"] for row in rows}):
+        labelled = grouped([r for r in rows if r["layers"] == layers], "positions", "{}")
+        beside = {label: printed.get((label, layers), {}) for label in labelled}
+        title = f"{layers} layer{'s' * (layers > 1)}"
+        pairs.append(tuple(protocol_panels(title, labelled, ("rank", "rank r"), beside)))
+    fields = {"positions": "positions", "layers": "layers", "rank": "r"}
+    return Presentation(
+        panels=tuple(panel for pair in pairs for panel in pair),
+        cells=_cells(rows, printed),
+        tables=(protocol_table(rows, fields),),
+        remarks=(*schedule_remarks(answers, "200,000 steps and five"), *diverged_remark(rows)),
+    )
+
+
+def _printed() -> Printed:
+    found: Printed = {}
+    for row in printed_table("heads2024_positions"):
+        place = (row["positions"], int(row["layers"]))
+        found.setdefault(place, {})[int(row["rank"])] = float(row["loss"])
+    return found
+
+
+def _cells(rows: list[Row], printed: Printed) -> tuple[Cell, ...]:
+    found = []
+    for (positions, layers), losses in printed.items():
+        own = [
+            row
+            for row in rows
+            if (row["positions"], row["layers"], row["protocol"]) == (positions, layers, "fixed")
+        ]
+        points = seeds_by(own, "rank", "best_train_loss")
+        found += [
+            trained_cell(f"{positions}, {layers} layers, r {r}", points[r], loss)
+            for r, loss in losses.items()
+            if r in points
+        ]
+    return tuple(found)
+
+
+FIGURE_POSITIONS = Exhibit(
+    name="heads2024/figure_positions",
+    title="Error against rank with learned positions",
+    caption="As the figure of rank and depth, H = d^1.5/r heads, with learned positions added to "
+    "the tokens or in 64 dimensions of their own.",
+    questions={scale: (lambda scale=scale: _questions(scale)) for scale in POSITIONS},
+    present=_present,
+)

@@ -1,0 +1,50 @@
+"""The role of d: what matters is the rank as a share of the width."""
+
+from __future__ import annotations
+
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.heads2024.costs import cheap_first
+from headwise.papers.heads2024.schedules import ROLE_OF_D
+from headwise.papers.heads2024.trained import (
+    grouped,
+    protocol_panels,
+    protocol_table,
+    schedule_remarks,
+    scheduled,
+)
+from headwise.papers.trained_rows import diverged_remark
+from headwise.runs import Spec
+
+#: Tokens and copies: the paper's are 16 and 8.
+SIZES = {Scale.MINIATURE: (4, 2), Scale.LAPTOP: (8, 4)}
+
+
+def _questions(scale: Scale) -> list[Spec]:
+    tokens, copies = SIZES.get(scale, (16, 8))
+    sizes = {"tokens": tokens, "copies": copies, "layers": 2, "learning_rate": 0.005}
+    return cheap_first(
+        spec
+        for width, schedule in ROLE_OF_D[scale].items()
+        for spec in scheduled(schedule, width=width, **sizes)
+    )
+
+
+def _present(answers: Answers) -> Presentation:
+    rows = [row | {"share": row["rank"] / row["width"]} for row in answers.rows()]
+    labelled = grouped(rows, "width", "d = {}")
+    place = ("share", "rank / width")
+    return Presentation(
+        panels=tuple(protocol_panels("Two layers, growing d", labelled, place)),
+        tables=(protocol_table(rows, {"width": "d", "rank": "r"}),),
+        remarks=(*schedule_remarks(answers, "200,000 steps and five"), *diverged_remark(rows)),
+    )
+
+
+FIGURE_ROLE_OF_D = Exhibit(
+    name="heads2024/figure_role_of_d",
+    title="Error against rank over width, for growing widths",
+    caption="Two layers, 8 averaged blocks of d/r heads, N = 16, rate 0.005; otherwise as the "
+    "figure of rank and depth.",
+    questions={scale: (lambda scale=scale: _questions(scale)) for scale in ROLE_OF_D},
+    present=_present,
+)

@@ -1,0 +1,69 @@
+"""The role of N: more points make low-rank heads worse, full rank hardly."""
+
+from __future__ import annotations
+
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.heads2024.costs import cheap_first
+from headwise.papers.heads2024.schedules import ROLE_OF_N
+from headwise.papers.heads2024.trained import (
+    grouped,
+    protocol_panels,
+    protocol_table,
+    schedule_remarks,
+    scheduled,
+)
+from headwise.papers.printed import printed_table
+from headwise.papers.trained_rows import Place, diverged_remark, seeds_by, trained_cell
+from headwise.runs import Spec
+
+#: Width and copies: the paper's are 64 and 64, H = d²/r heads.
+SIZES = {Scale.MINIATURE: (8, 2), Scale.LAPTOP: (16, 4)}
+
+
+def _questions(scale: Scale) -> list[Spec]:
+    width, copies = SIZES.get(scale, (64, 64))
+    sizes = {"width": width, "copies": copies, "layers": 2, "learning_rate": 0.005}
+    return cheap_first(
+        spec
+        for tokens, schedule in ROLE_OF_N[scale].items()
+        for spec in scheduled(schedule, tokens=tokens, **sizes)
+    )
+
+
+def _present(answers: Answers) -> Presentation:
+    rows = answers.rows()
+    printed = {} if answers.scale in SIZES else _printed()
+    labelled = grouped(rows, "tokens", "N = {}")
+    fixed = [row for row in rows if row["protocol"] == "fixed"]
+    cells = []
+    for label, losses in printed.items():
+        own = [row for row in fixed if f"N = {row['tokens']}" == label]
+        points = seeds_by(own, "rank", "best_train_loss")
+        cells += [
+            trained_cell(f"{label}, r {r}", points[r], loss)
+            for r, loss in losses.items()
+            if r in points
+        ]
+    place = ("rank", "rank r")
+    return Presentation(
+        panels=tuple(protocol_panels("Two layers, growing N", labelled, place, printed)),
+        cells=tuple(cells),
+        tables=(protocol_table(rows, {"tokens": "N", "rank": "r"}),),
+        remarks=(*schedule_remarks(answers, "200,000 steps and five"), *diverged_remark(rows)),
+    )
+
+
+def _printed() -> dict[str, dict[Place, float]]:
+    found: dict[str, dict[Place, float]] = {}
+    for row in printed_table("heads2024_role_of_n"):
+        found.setdefault(f"N = {row['tokens']}", {})[int(row["rank"])] = float(row["loss"])
+    return found
+
+
+FIGURE_ROLE_OF_N = Exhibit(
+    name="heads2024/figure_role_of_n",
+    title="Error against rank for growing numbers of points",
+    caption="Two layers, H = d²/r heads, rate 0.005; otherwise as the figure of rank and depth.",
+    questions={scale: (lambda scale=scale: _questions(scale)) for scale in ROLE_OF_N},
+    present=_present,
+)

@@ -1,0 +1,112 @@
+"""What full-rank heads learn: a large negative multiple of the identity."""
+
+from __future__ import annotations
+
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.heads2024.figure_rank_depth import questions
+from headwise.papers.heads2024.trained import schedule_remarks
+from headwise.papers.printed import printed_table
+from headwise.papers.trained_rows import over_seeds
+from headwise.report import Curve, Line, Panel, Table
+from headwise.runs import Row, Spec
+
+
+def _questions(scale: Scale) -> list[Spec]:
+    """The one-layer runs of the figure of rank and depth: nothing new is trained."""
+    return [spec for spec in questions(scale) if spec.content["layers"] == 1]
+
+
+def _present(answers: Answers) -> Presentation:
+    rows = answers.rows(protocol="fixed")
+    width = max(row["width"] for row in rows)
+    full = [row for row in rows if row["rank"] == width]
+    printed = {} if answers.scale in (Scale.MINIATURE, Scale.LAPTOP) else _printed()
+    table = _table(full, printed)
+    return Presentation(
+        panels=(
+            Panel(
+                "Angle of M to the identity",
+                "rank r",
+                "degrees, median over heads",
+                _angles(rows),
+                x_scale="log",
+                levels=(("−I", 180.0), ("at random", 90.0)),
+            ),
+            Panel("Size of M", "rank r", "‖M‖_F / √d", _sizes(rows), x_scale="log", y_scale="log"),
+        ),
+        tables=(table,),
+        claims=_claims(full, answers.scale),
+        remarks=(
+            *schedule_remarks(answers, "100,000 steps and five"),
+            "Angles are in degrees and sizes in units of √d, so the rule for losses is not applied "
+            "to them; the size grows with the length of training.",
+        ),
+    )
+
+
+def _claims(full: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
+    """In miniature nothing is trained long enough to judge."""
+    if scale is Scale.MINIATURE:
+        return ()
+    pointing = all(row["angle"] > 160 for row in full)
+    return (("full-rank heads point at −I: a median angle above 160 degrees", pointing),)
+
+
+def _printed() -> dict[int, dict[str, float]]:
+    return {
+        int(row["heads"]): {"angle": float(row["angle"]), "form_size": float(row["form_size"])}
+        for row in printed_table("heads2024_what_it_learns")
+    }
+
+
+def _by_copies(rows: list[Row]) -> dict[int, list[Row]]:
+    return {c: [r for r in rows if r["copies"] == c] for c in sorted({r["copies"] for r in rows})}
+
+
+def _angles(rows: list[Row]) -> tuple[Curve, ...]:
+    return _curves(rows, "angle")
+
+
+def _sizes(rows: list[Row]) -> tuple[Curve, ...]:
+    return _curves(rows, "form_size")
+
+
+def _curves(rows: list[Row], field: str) -> tuple[Curve, ...]:
+    found = []
+    for copies, own in _by_copies(rows).items():
+        ranks = sorted({row["rank"] for row in own})
+        points = [over_seeds([row for row in own if row["rank"] == r], field) for r in ranks]
+        kept = [(r, p) for r, p in zip(ranks, points, strict=True) if p is not None]
+        line = Line(tuple(r for r, _ in kept), tuple(p.mean for _, p in kept))
+        spread = tuple(p.spread for _, p in kept)
+        found.append(Curve(f"{copies} × d/r heads", line, spread=spread))
+    return tuple(found)
+
+
+def _table(full: list[Row], printed: dict[int, dict[str, float]]) -> Table:
+    lines = []
+    for copies, own in _by_copies(full).items():
+        angle, size = (over_seeds(own, field) for field in ("angle", "form_size"))
+        beside = printed.get(copies, {})
+        lines.append(
+            (
+                copies,
+                angle and round(angle.mean, 1),
+                beside.get("angle"),
+                size and round(size.mean),
+                beside.get("form_size"),
+            )
+        )
+    columns = ("full-rank heads", "angle to I", "printed", "‖M‖_F / √d", "printed size")
+    return Table(columns, tuple(lines), title="What full rank learns (degrees, mean over seeds)")
+
+
+FIGURE_WHAT_IT_LEARNS = Exhibit(
+    name="heads2024/figure_what_it_learns",
+    title="What one layer learns: angle and size of its query-key forms",
+    caption="M = W_Qᵀ W_K of each head of the one-layer models of the figure of rank and depth, "
+    "fixed set. The exact solution is a large multiple of −I. Median over heads, mean and "
+    "standard deviation over seeds.",
+    questions={scale: (lambda scale=scale: _questions(scale)) for scale in Scale},
+    present=_present,
+)

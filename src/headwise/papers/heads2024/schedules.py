@@ -1,0 +1,163 @@
+"""How long, and with how many seeds, each trained cell runs at each scale: one table.
+
+To deepen a scale, change numbers here: more steps ask new questions, another group of seeds
+adds to those already answered. A cell that is not listed at a scale is left out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwise.papers.exhibit import Scale
+
+#: Seeds that train as one ensemble; several groups are several runs.
+SeedGroups = tuple[tuple[int, ...], ...]
+
+FIVE: SeedGroups = ((0, 1, 2, 3, 4),)
+TWO: SeedGroups = ((0, 1),)
+
+POWERS = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Steps, ranks, seeds, and whatever else a scale changes in the spec.
+
+    >>> Schedule(100, ranks=(1, 8)).seeds
+    ((0, 1),)
+    """
+
+    steps: int
+    ranks: tuple[int, ...] = POWERS
+    seeds: SeedGroups = TWO
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: What is trained in seconds: small data, narrow MLP.
+_TINY = {"batch": 32, "sequences": 320, "epoch": 10, "evaluation": 32, "mlp_width": 32}
+
+#: What two cores train in minutes.
+_SMALL = {
+    "batch": 64,
+    "sequences": 6400,
+    "mlp_width": 128,
+    "evaluation": 512,
+    "learning_rate": 0.03,
+}
+
+#: d=64, N=16: (layers, copies) -> schedule. The paper: 100,000 steps, five seeds.
+RANK_DEPTH: dict[Scale, dict[tuple[int, int], Schedule]] = {
+    Scale.MINIATURE: {(1, 1): Schedule(20, (2, 8), more=_TINY)},
+    Scale.LAPTOP: {(1, copies): Schedule(3000, (1, 2, 4, 8, 16), more=_SMALL) for copies in (1, 4)},
+    Scale.GPU: {
+        (1, 1): Schedule(5000),
+        (1, 8): Schedule(3000),
+        (1, 64): Schedule(1000),
+        (3, 1): Schedule(3000),
+        (3, 8): Schedule(1500),
+        (3, 64): Schedule(500, (8, 16, 32, 64)),
+        (5, 1): Schedule(2000),
+        (5, 8): Schedule(1000),
+    },
+    Scale.PAPER: {(n, c): Schedule(100_000, seeds=FIVE) for n in (1, 3, 5) for c in (1, 8, 64)},
+}
+
+#: (positions, layers) -> schedule, d=64, N=16, 8 copies. The paper: 200,000 steps, rate 0.005.
+POSITIONS: dict[Scale, dict[tuple[str, int], Schedule]] = {
+    Scale.MINIATURE: {
+        (positions, 1): Schedule(20, (2, 8), more=_TINY)
+        for positions in ("none", "additive", "concatenated")
+    },
+    Scale.GPU: {
+        (positions, layers): Schedule(1500 if layers == 1 else 750, (1, 4, 16, 64))
+        for positions in ("additive", "concatenated")
+        for layers in (1, 3)
+    },
+    Scale.PAPER: {
+        (positions, layers): Schedule(200_000, seeds=FIVE)
+        for positions in ("none", "additive", "concatenated")
+        for layers in (1, 3)
+    },
+}
+
+#: Tokens -> schedule, d=64, two layers, 64 copies. At 256 tokens rank 1 needs micro-batches.
+ROLE_OF_N: dict[Scale, dict[int, Schedule]] = {
+    Scale.MINIATURE: {n: Schedule(20, (2, 8), more=_TINY) for n in (3, 6)},
+    Scale.LAPTOP: {n: Schedule(1500, (1, 4, 16), more=_SMALL) for n in (4, 8, 16)},
+    Scale.GPU: {
+        4: Schedule(1000, (1, 8, 16, 32, 64)),
+        16: Schedule(500, (8, 16, 32, 64)),
+        64: Schedule(250, (8, 16, 32, 64)),
+    },
+    Scale.PAPER: {
+        4: Schedule(200_000, (1, 8, 16, 32, 64), FIVE),
+        16: Schedule(200_000, (1, 8, 16, 32, 64), FIVE),
+        64: Schedule(200_000, (1, 8, 16, 32, 64), FIVE, {"micro_batches": 4}),
+        256: Schedule(200_000, (1, 8, 16, 32, 64), FIVE, {"micro_batches": 32}),
+    },
+}
+
+#: Width -> schedule, N=16, two layers, 8 copies; ranks are d over 1, 2, 4, 8, 16.
+ROLE_OF_D: dict[Scale, dict[int, Schedule]] = {
+    Scale.MINIATURE: {d: Schedule(20, (d // 4, d), more=_TINY) for d in (4, 8)},
+    Scale.LAPTOP: {d: Schedule(1500, (d // 4, d // 2, d), more=_SMALL) for d in (8, 16)},
+    Scale.GPU: {
+        d: Schedule(steps, tuple(d // k for k in (16, 8, 4, 2, 1)))
+        for d, steps in ((16, 2000), (64, 1500), (128, 750))
+    },
+    Scale.PAPER: {
+        d: Schedule(200_000, tuple(d // k for k in (16, 8, 4, 2, 1)), FIVE)
+        for d in (16, 64, 128, 256)
+    },
+}
+
+#: Tokens -> schedule, d=16, two layers, 16 copies: fixed low rank, growing N.
+LARGE_N: dict[Scale, dict[int, Schedule]] = {
+    Scale.MINIATURE: {n: Schedule(20, (2, 8), more=_TINY) for n in (4, 12)},
+    Scale.LAPTOP: {n: Schedule(1500, (2, 16), more=_SMALL) for n in (4, 8, 16, 32)},
+    Scale.GPU: {n: Schedule(1500, (2, 16)) for n in (4, 8, 16, 32, 64)},
+    Scale.PAPER: {n: Schedule(100_000, (1, 2, 4, 8, 16), FIVE) for n in (4, 8, 16, 32, 64, 128)},
+}
+
+_TINY_CONTEXT = {"dimensions": 2, "points": 5, "width": 8, "layers": 2, "evaluation": 32}
+
+#: A short run needs a larger rate; test sequences are taken a batch at a time.
+_SHORT_CONTEXT = {"learning_rate": 1e-3, "evaluation": 512}
+
+#: Twice the dimensions and points of the paper's figure.
+_HIGH = {"dimensions": 40, "points": 81}
+
+#: Heads -> schedule; ``more`` holds sizes. The paper: 500,000 steps at rate 1e-4, batch 64.
+IN_CONTEXT: dict[Scale, dict[int, Schedule]] = {
+    Scale.MINIATURE: {
+        h: Schedule(20, more=_TINY_CONTEXT | {"batch": 8, "epoch": 10}) for h in (1, 4)
+    },
+    Scale.GPU: {h: Schedule(6000, more=_SHORT_CONTEXT) for h in (1, 2, 4, 8, 16)},
+    Scale.PAPER: {h: Schedule(500_000, seeds=FIVE) for h in (1, 2, 4, 8, 16)},
+}
+
+IN_CONTEXT_HIGH: dict[Scale, dict[int, Schedule]] = {
+    Scale.GPU: {h: Schedule(6000, more=_SHORT_CONTEXT | _HIGH) for h in (1, 4, 16)},
+    Scale.PAPER: {h: Schedule(500_000, seeds=FIVE, more=_HIGH) for h in (1, 2, 4, 8, 16)},
+}
+
+#: Width -> (heads, schedule): rank-one heads without an MLP on two points, fresh data.
+PAIRS: dict[Scale, dict[int, tuple[tuple[int, ...], Schedule]]] = {
+    Scale.MINIATURE: {
+        8: ((1, 8), Schedule(30, (1,), more={"batch": 32, "evaluation": 256, "epoch": 10}))
+    },
+    Scale.LAPTOP: {
+        8: ((1, 4, 16, 64), Schedule(3000, (1,), more={"evaluation": 4096})),
+        16: ((1, 4, 16, 64), Schedule(3000, (1,), more={"evaluation": 4096})),
+    },
+    Scale.GPU: {
+        d: ((1, 4, 16, 64, 256), Schedule(5000, (1,), more={"batch": 1024}))
+        for d in (8, 16, 32, 64)
+    },
+    Scale.PAPER: {
+        d: ((1, 4, 16, 64, 256, 1024), Schedule(100_000, (1,), FIVE, {"batch": 1024}))
+        for d in (8, 16, 32, 64)
+    },
+}

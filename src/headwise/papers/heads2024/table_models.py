@@ -1,0 +1,91 @@
+"""The survey of models: what rank and how many heads they have, and what the bound says of it."""
+
+from __future__ import annotations
+
+import re
+
+from headwise.experiments.bound_heads import BoundHeads
+from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.printed import printed_table
+from headwise.report import Table
+from headwise.runs import Spec
+
+
+def heads_of(formula: str, width: int, rank: int) -> int:
+    """The number of heads that the survey writes as a multiple of d/r.
+
+    >>> heads_of("d/r", 512, 64), heads_of("2d/r", 8192, 128), heads_of("2d/3r", 18432, 256)
+    (8, 128, 48)
+    """
+    found = re.fullmatch(r"(\d*)d/(\d*)r", formula)
+    if found is None:
+        raise ValueError(f"{formula!r} is no multiple of d/r")
+    above, below = (int(part or 1) for part in found.groups())
+    return above * width // (below * rank)
+
+
+def _spec(row: dict[str, str]) -> BoundHeads:
+    width, rank = int(row["width"]), int(row["rank"])
+    return BoundHeads(width=width, rank=rank, heads=heads_of(row["heads"], width, rank))
+
+
+def _questions() -> list[Spec]:
+    return [_spec(row) for row in printed_table("heads2024_models")]
+
+
+def _present(answers: Answers) -> Presentation:
+    found = {record.key: record.rows[0] for record in answers.records}
+    rows = []
+    for row in printed_table("heads2024_models"):
+        spec = _spec(row)
+        bound = found[spec.key]
+        rows.append(
+            (
+                row["model"],
+                int(row["year"]),
+                spec.width,
+                int(row["layers"]),
+                spec.rank,
+                f"{row['heads']} = {spec.heads}",
+                round(bound["bound"], 3),
+                f"10^{bound['log10_heads_needed']:.1f}",
+            )
+        )
+    columns = (
+        "model",
+        "year",
+        "d",
+        "layers",
+        "r",
+        "heads H",
+        "least error of one such layer",
+        "heads of this rank for error 0.1",
+    )
+    bounds = [row[6] for row in rows]
+    return Presentation(
+        tables=(Table(columns, tuple(rows), title="Models, and what their heads can do alone"),),
+        claims=(
+            ("every model of the survey has fewer than d heads of rank well below d", _low(rows)),
+        ),
+        remarks=(
+            f"With about d/r heads the least error on the nearer of two neighbours is "
+            f"{min(bounds):.3f} to {max(bounds):.3f} for every model: the standard number of heads "
+            "has degree 1 of the target and nothing more, whatever the width. The bound speaks of "
+            "one layer on one task, of any values and any way to weigh: not of a whole model.",
+        ),
+    )
+
+
+def _low(rows: list[tuple]) -> bool:
+    return all(rank * 4 <= width for _, _, width, _, rank, *_ in rows)
+
+
+TABLE_MODELS = Exhibit(
+    name="heads2024/table_models",
+    title="Survey: rank and number of heads of well known models",
+    caption="Width d, rank r and number of heads as the paper lists them, with the least mean "
+    "squared error that one layer of such heads can have on the nearer of two orthonormal "
+    "neighbours, and how many heads of that rank an error of 0.1 takes at least.",
+    questions={Scale.MINIATURE: _questions, Scale.PAPER: _questions},
+    present=_present,
+)

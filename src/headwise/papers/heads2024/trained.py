@@ -1,0 +1,137 @@
+"""What the trained figures of the heads paper share: specs from schedules, panels, remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from headwise.experiments.train_neighbours import TrainNeighbours
+from headwise.papers.exhibit import Answers, Scale, grid
+from headwise.papers.heads2024.schedules import Schedule
+from headwise.papers.trained_rows import Place, over_seeds, seeds_by, trained_curve
+from headwise.report import Panel, Table
+from headwise.runs import Row, Spec
+
+PROTOCOLS = ("fixed", "fresh")
+
+#: What is shown of each protocol, and the words for it.
+SHOWN = {
+    "fixed": ("best_train_loss", "best training loss, fixed set"),
+    "fresh": ("test_loss", "test loss, fresh data"),
+}
+
+
+def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
+    """The specs of a schedule: both protocols, every rank and group of seeds.
+
+    >>> [spec.protocol for spec in scheduled(Schedule(10, ranks=(2,)), width=4)]
+    ['fixed', 'fresh']
+    """
+    return grid(
+        TrainNeighbours,
+        {**fixed, "steps": schedule.steps, **schedule.more},
+        protocol=PROTOCOLS,
+        seeds=schedule.seeds,
+        rank=schedule.ranks,
+    )
+
+
+def exponent(width: int, copies: int) -> float:
+    """c of H = d^c / r heads, as the paper names it: copies are d^(c−1), rounded.
+
+    >>> exponent(64, 8), exponent(64, 1), exponent(16, 4)
+    (1.5, 1.0, 1.5)
+    """
+    return min((1.0, 1.5, 2.0), key=lambda c: abs(width ** (c - 1) - copies))
+
+
+def protocol_panels(
+    title: str,
+    labelled: Mapping[str, list[Row]],
+    place: tuple[str, str],
+    printed: Mapping[str, Mapping[Place, float]] | None = None,
+) -> Iterator[Panel]:
+    """One panel for each protocol: a curve for each label, losses against a field of the rows.
+
+    ``place`` is that field and its name in words; printed values belong to the fixed set.
+    """
+    for protocol, (field, words) in SHOWN.items():
+        curves = []
+        for label, rows in labelled.items():
+            own = [row for row in rows if row["protocol"] == protocol]
+            beside = (printed or {}).get(label) if protocol == "fixed" else None
+            curves.append(trained_curve(label, seeds_by(own, place[0], field), beside))
+        yield Panel(
+            title,
+            place[1],
+            words,
+            tuple(curves),
+            x_scale="log",
+            y_scale="log",
+            levels=baselines(labelled),
+        )
+
+
+def baselines(labelled: Mapping[str, list[Row]]) -> tuple[tuple[str, float], ...]:
+    """The trivial baseline, once if the curves share it, else once for each curve.
+
+    >>> baselines({"N = 4": [{"trivial": 0.66}], "N = 16": [{"trivial": 0.89}]})
+    (('trivial, N = 4', 0.66), ('trivial, N = 16', 0.89))
+    >>> baselines({"r = 4": [{"trivial": 0.66}], "r = 8": [{"trivial": 0.66}]})
+    (('trivial', 0.66),)
+    """
+    found = {label: rows[0]["trivial"] for label, rows in labelled.items() if rows}
+    if len(set(found.values())) == 1:
+        return (("trivial", next(iter(found.values()))),)
+    return tuple((f"trivial, {label}", value) for label, value in found.items())
+
+
+def grouped(rows: Iterable[Row], field: str, words: str) -> dict[str, list[Row]]:
+    """Rows by the value of a field, under labels such as "N = 16".
+
+    >>> list(grouped([{"tokens": 16}, {"tokens": 4}], "tokens", "N = {}"))
+    ['N = 4', 'N = 16']
+    """
+    rows = list(rows)
+    values = sorted({row[field] for row in rows})
+    return {words.format(v): [row for row in rows if row[field] == v] for v in values}
+
+
+def protocol_table(rows: Iterable[Row], fields: Mapping[str, str]) -> Table:
+    """For every setting: what training on a fixed set shows, and what fresh data show of it.
+
+    >>> row = {"rank": 8, "best_train_loss": 0.4, "test_loss": 0.6}
+    >>> both = [row | {"protocol": "fixed"}, row | {"protocol": "fresh", "test_loss": 0.5}]
+    >>> protocol_table(both, {"rank": "r"}).rows
+    ((8, 0.4, 0.6, 0.5),)
+    """
+    settings: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        settings.setdefault(tuple(row[field] for field in fields), []).append(row)
+    lines = tuple((*place, *_both(settings[place])) for place in sorted(settings))
+    columns = (
+        *fields.values(),
+        "fixed set: best training loss",
+        "fixed set: test loss",
+        "fresh data: test loss",
+    )
+    return Table(columns, lines, title="Mean over seeds, by protocol")
+
+
+def _both(rows: list[Row]) -> tuple[float | None, ...]:
+    wanted = (("fixed", "best_train_loss"), ("fixed", "test_loss"), ("fresh", "test_loss"))
+    found = [over_seeds([r for r in rows if r["protocol"] == p], f) for p, f in wanted]
+    return tuple(None if one is None else one.mean for one in found)
+
+
+def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
+    """What was shortened against the paper, in words."""
+    if answers.scale is Scale.PAPER:
+        return ()
+    steps = sorted({row["steps"] for row in answers.rows() if "steps" in row})
+    seeds = sorted({row["seed"] for row in answers.rows() if "steps" in row})
+    told = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    return (
+        f"The schedule is shortened: {told} steps and {len(seeds)} seeds where the paper has "
+        f"{printed}. Losses are those of shorter training, so differences from print are expected.",
+    )

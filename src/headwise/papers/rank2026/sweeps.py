@@ -1,0 +1,116 @@
+"""What exhibits against the head dimension share: which specs they ask, and how they look."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headwise.experiments.measure_rank import MeasureRank
+from headwise.experiments.predict_rank import PredictRank
+from headwise.papers.exhibit import Answers, grid
+from headwise.papers.rank_rows import Place, Pooled
+from headwise.report import Curve, Panel
+from headwise.runs import Spec
+
+#: The head dimensions of the rank paper's Figure 1, and of what is drawn like it.
+HEAD_DIMS = (2, 4, 8, 16, 32, 64, 96, 192)
+
+#: From this head dimension on a layer has few heads, and more seeds make the mean precise.
+FEW_HEADS_FROM = 16
+SEEDS = (0, 1, 2, 3)
+
+#: Where rank levels off for wide heads and long inputs.
+BARRIER = 1 - math.exp(-1)
+
+#: A level within this of another counts as the same: a look at a figure tells no more.
+NEAR = 0.05
+
+#: Said of what is run smaller than printed.
+SMALLER = "Smaller than printed, so nothing is compared with the paper."
+
+
+def rank_sweep(
+    fixed: Mapping[str, Any], head_dims: Sequence[int] = HEAD_DIMS, **axes: Sequence[Any]
+) -> list[Spec]:
+    """Measured ranks for every combination: one seed for narrow heads, several for wide ones.
+
+    >>> len(rank_sweep({}, (2, 64), tokens=(25, 50)))
+    10
+    """
+    narrow = [r for r in head_dims if r < FEW_HEADS_FROM]
+    wide = [r for r in head_dims if r >= FEW_HEADS_FROM]
+    return [
+        *grid(MeasureRank, fixed, **axes, head_dim=narrow),
+        *grid(MeasureRank, fixed, **axes, head_dim=wide, seed=SEEDS),
+    ]
+
+
+def law_sweep(
+    fixed: Mapping[str, Any], head_dims: Sequence[int] = HEAD_DIMS, **axes: Sequence[Any]
+) -> list[Spec]:
+    """Predicted ranks for every combination.
+
+    >>> len(law_sweep({"tokens": 100}, (2, 64)))
+    2
+    """
+    return grid(PredictRank, fixed, **axes, head_dim=head_dims)
+
+
+def law(answers: Answers, **wanted: Any) -> dict[Place, float]:
+    """The predicted rank over length of hardmax at each head dimension.
+
+    >>> from headwise.papers.exhibit import Scale
+    >>> law(Answers(Scale.PAPER, ()))
+    {}
+    """
+    rows = answers.rows(kind="predict_rank", **wanted)
+    return {row["head_dim"]: row["ratio"] for row in rows}
+
+
+def rank_panel(title: str, curves: Sequence[Curve]) -> Panel:
+    """Rank against the head dimension, which doubles from mark to mark.
+
+    >>> rank_panel("Rank levels off", ()).x_label
+    'head dimension'
+    """
+    places = sorted({place for curve in curves for place in curve.mean.x})
+    return Panel(
+        title,
+        "head dimension",
+        "rank / length",
+        tuple(curves),
+        x_scale="log",
+        x_ticks=tuple(places),
+        levels=(("1 − 1/e", BARRIER),),
+        law_label="law of hardmax",
+    )
+
+
+def levels_off(points: Mapping[Place, Pooled]) -> bool:
+    """Whether the last doubling of the head dimension adds less than a quarter of the first.
+
+    >>> def flat(mean):
+    ...     return Pooled(mean, 0.03, 32, 0.001)
+    >>> levels_off({2: flat(0.1), 4: flat(0.3), 8: flat(0.33)})
+    True
+    >>> levels_off({2: flat(0.1), 4: flat(0.3), 8: flat(0.5)})
+    False
+    """
+    places = list(points)
+    gains = [
+        (points[two].mean - points[one].mean) / math.log2(two / one)
+        for one, two in ((places[0], places[1]), (places[-2], places[-1]))
+    ]
+    return gains[1] < gains[0] / 4
+
+
+def levels_near(points: Mapping[Place, Pooled], level: float = BARRIER) -> bool:
+    """Whether the mean at the largest head dimension is near a level.
+
+    >>> levels_near({96: Pooled(0.61, 0.03, 32, 0.001)})
+    True
+    >>> levels_near({96: Pooled(0.50, 0.03, 32, 0.001)})
+    False
+    """
+    return abs(points[max(points)].mean - level) <= NEAR

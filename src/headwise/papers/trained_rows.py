@@ -1,0 +1,107 @@
+"""Rows of training runs as what exhibits show: pooled over seeds, as curves, as cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+
+from headwise.papers.comparison import Cell
+from headwise.report import Curve, Line
+from headwise.runs import Row
+
+#: Values read off a figure are good to about this share; three standard errors make it up.
+READING = 0.02
+
+Place = float | int
+
+
+@dataclass(frozen=True)
+class OverSeeds:
+    """A loss of several seeds: mean, spread and least; how many, and how many diverged.
+
+    >>> found = over_seeds([{"x": 0.2}, {"x": 0.4}, {"x": None}], "x")
+    >>> round(found.mean, 3), found.least, found.count, found.diverged
+    (0.3, 0.2, 2, 1)
+    """
+
+    mean: float
+    spread: float
+    least: float
+    count: int
+    diverged: int = 0
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the mean over seeds, taken for that of the least too."""
+        return self.spread / math.sqrt(self.count)
+
+
+def over_seeds(rows: Sequence[Row], field: str) -> OverSeeds | None:
+    """The rows of one setting as one; None if every seed diverged.
+
+    >>> over_seeds([{"test_loss": None}], "test_loss") is None
+    True
+    """
+    values = [row[field] for row in rows if row.get(field) is not None]
+    if not values:
+        return None
+    spread = stdev(values) if len(values) > 1 else 0.0
+    return OverSeeds(mean(values), spread, min(values), len(values), len(rows) - len(values))
+
+
+def seeds_by(rows: Iterable[Row], place: str, field: str) -> dict[Place, OverSeeds]:
+    """A loss for each value of a field, in rising order; places where all diverged are left out.
+
+    >>> list(seeds_by([{"rank": 4, "x": 1.0}, {"rank": 2, "x": 2.0}], "rank", "x"))
+    [2, 4]
+    """
+    rows = list(rows)
+    found = {
+        value: over_seeds([row for row in rows if row[place] == value], field)
+        for value in sorted({row[place] for row in rows})
+    }
+    return {value: one for value, one in found.items() if one is not None}
+
+
+def trained_curve(
+    label: str, points: Mapping[Place, OverSeeds], printed: Mapping[Place, float] | None = None
+) -> Curve:
+    """Mean over seeds with a band of one standard deviation, and the least of them dotted.
+
+    >>> trained_curve("1 layer", {8: OverSeeds(0.3, 0.1, 0.2, 2)}).least
+    Line(x=(8,), y=(0.2,))
+    """
+    places = tuple(points)
+    return Curve(
+        label,
+        Line(places, tuple(point.mean for point in points.values())),
+        # On a logarithmic axis a band must stay above zero.
+        spread=tuple(min(point.spread, 0.9 * point.mean) for point in points.values()),
+        printed=Line(tuple(printed or {}), tuple((printed or {}).values())),
+        least=Line(places, tuple(point.least for point in points.values())),
+    )
+
+
+def trained_cell(name: str, measured: OverSeeds, printed: float) -> Cell:
+    """The printed least loss of several runs compared with the least of ours.
+
+    >>> cell = trained_cell("r 8", OverSeeds(0.84, 0.01, 0.83, 2), 0.838)
+    >>> cell.measured, cell.agrees
+    (0.83, True)
+    """
+    return Cell(name, printed, measured.least, measured.stderr, printed * READING / 3)
+
+
+def diverged_remark(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Which runs diverged, in words; nothing if none did.
+
+    >>> diverged_remark([{"diverged_at": None}, {"diverged_at": 7}])
+    ('1 of 2 runs diverged; they count in no mean and no minimum.',)
+    """
+    rows = list(rows)
+    fallen = sum(row["diverged_at"] is not None for row in rows)
+    if not fallen:
+        return ()
+    return (f"{fallen} of {len(rows)} runs diverged; they count in no mean and no minimum.",)

@@ -1,0 +1,178 @@
+"""RankMonitor: the rank of every attention layer, every few steps of training."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from headwise.attention.capture import attention_layers, capture
+from headwise.attention.view import AttentionView
+from headwise.errors import BadInputError, needs_extra
+from headwise.probing.stock import capture_stock, stock_layers
+from headwise.spectra import measure
+
+Reaction = Literal["warn", "stop", "ignore"]
+Log = Callable[[dict[str, float], int], None]
+
+
+class CollapseWarning(UserWarning):
+    """The rank of a layer fell far below where it began."""
+
+
+@dataclass(frozen=True)
+class LayerRank:
+    """One layer at one step: means over its heads and the sequences looked at.
+
+    ``rank`` counts singular values of at least 1e-8, ``effective_rank`` weighs them; both are
+    divided by the number of tokens.
+
+    >>> LayerRank(0, "encoder", 0.98, 0.31).as_metrics()
+    {'rank/encoder': 0.98, 'effective_rank/encoder': 0.31}
+    """
+
+    step: int
+    layer: str
+    rank: float
+    effective_rank: float
+
+    def as_metrics(self) -> dict[str, float]:
+        """The two numbers by name, as loggers take them."""
+        name = self.layer or "layer"
+        return {f"rank/{name}": self.rank, f"effective_rank/{name}": self.effective_rank}
+
+
+class RankMonitor:
+    """Looks at the same few sequences every ``every`` steps, and at what becomes of the rank.
+
+    ``inputs`` is what the model is called with: a tensor, a tuple of arguments, or a mapping of
+    named ones. A layer has collapsed when its effective rank falls below ``collapse`` times what
+    it was at the first look; then the monitor warns, sets ``should_stop``, or does nothing. It
+    reads headwise's own layers and ``torch.nn.MultiheadAttention``. In a plain loop call it after
+    each step; ``lightning()`` and ``transformers()`` make callbacks for those trainers.
+
+    >>> from headwise.attention import HeadGeometry, mha
+    >>> model = mha(HeadGeometry.standard(8, heads=2))
+    >>> monitor = RankMonitor(torch.randn(2, 6, 8), every=2)
+    >>> for step in range(4):
+    ...     seen = monitor(model)
+    >>> [row.step for row in monitor.rows]
+    [0, 2]
+    """
+
+    def __init__(
+        self,
+        inputs: Tensor | tuple[Any, ...] | Mapping[str, Any],
+        *,
+        every: int = 100,
+        collapse: float = 0.5,
+        on_collapse: Reaction = "warn",
+        log: Log | None = None,
+    ) -> None:
+        if every < 1:
+            raise BadInputError(f"every is {every}", hint="pass a whole number of at least 1")
+        if not 0 < collapse < 1:
+            raise BadInputError(
+                f"collapse is {collapse}", hint="pass a share between 0 and 1, for example 0.5"
+            )
+        if on_collapse not in get_args(Reaction):
+            raise BadInputError(
+                f"on_collapse is {on_collapse!r}", hint="choose 'warn', 'stop' or 'ignore'"
+            )
+        self.inputs, self.every, self.collapse = inputs, every, collapse
+        self.on_collapse, self.log = on_collapse, log
+        self.rows: list[LayerRank] = []
+        self.should_stop = False
+        self._first: dict[str, float] = {}
+        self._fallen: set[str] = set()
+        self._calls = 0
+
+    def __call__(self, model: nn.Module, step: int | None = None) -> list[LayerRank]:
+        """Look if the step is due; without a step, calls are counted."""
+        step = self._calls if step is None else step
+        self._calls += 1
+        return self.look(model, step) if step % self.every == 0 else []
+
+    def look(self, model: nn.Module, step: int) -> list[LayerRank]:
+        """Measure every layer now; the model's mode and gradients stay as they are."""
+        found = [_row(step, name, view) for name, view in self._views(model)]
+        self.rows += found
+        for row in found:
+            self._judge(row)
+            if self.log is not None:
+                self.log(row.as_metrics(), step)
+        return found
+
+    def lightning(self) -> Any:
+        """A callback for a Lightning trainer; ranks go to its logger too."""
+        from headwise.probing.trainers import lightning_callback
+
+        return lightning_callback(self)
+
+    def transformers(self) -> Any:
+        """A callback for a Hugging Face trainer."""
+        try:
+            from headwise.probing.trainers import transformers_callback
+        except ImportError:
+            raise needs_extra("transformers", "hub") from None
+        return transformers_callback(self)
+
+    @torch.no_grad()
+    def _views(self, model: nn.Module) -> list[tuple[str, AttentionView]]:
+        if not attention_layers(model) and not stock_layers(model):
+            raise BadInputError(
+                f"{type(model).__name__} has no attention layer that can be read",
+                hint="use headwise.attention layers or torch.nn.MultiheadAttention",
+            )
+        found: list[tuple[str, AttentionView]] = []
+        modes = [(module, module.training) for module in model.modules()]
+        model.eval()
+        try:
+            with ExitStack() as stack:
+                for reader in (capture, capture_stock):
+                    stack.enter_context(reader(model, lambda *seen: found.append(seen)))
+                self._call(model)
+        finally:
+            # Module by module: parts that were frozen in evaluation mode stay so.
+            for module, training in modes:
+                module.training = training
+        return found
+
+    def _call(self, model: nn.Module) -> None:
+        device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        if isinstance(self.inputs, Mapping):
+            model(**{name: _moved(value, device) for name, value in self.inputs.items()})
+            return
+        given = self.inputs if isinstance(self.inputs, tuple) else (self.inputs,)
+        model(*(_moved(value, device) for value in given))
+
+    def _judge(self, row: LayerRank) -> None:
+        first = self._first.setdefault(row.layer, row.effective_rank)
+        if row.effective_rank >= self.collapse * first or row.layer in self._fallen:
+            return
+        self._fallen.add(row.layer)
+        if self.on_collapse == "ignore":
+            return
+        warnings.warn(
+            f"the effective rank of layer {row.layer!r} fell from {first:.3f} to "
+            f"{row.effective_rank:.3f} of the tokens at step {row.step}",
+            CollapseWarning,
+            stacklevel=4,
+        )
+        self.should_stop = self.on_collapse == "stop"
+
+
+def _row(step: int, name: str, view: AttentionView) -> LayerRank:
+    found, tokens = measure(view.logits()), min(view.queries.shape[-2], view.keys.shape[-2])
+    middle = (found.rank.low + found.rank.high).double().mean() / 2
+    effective = found.effective_rank.mean()
+    return LayerRank(step, name, float(middle) / tokens, float(effective) / tokens)
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    return value.to(device) if isinstance(value, Tensor) else value

@@ -1,0 +1,71 @@
+"""Where a long question keeps what it needs to go on after its worker was killed.
+
+The answer does not depend on it: what lies here only saves computing the same twice. It is
+thrown away once the answer is stored.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from headwise.runs.locations import DEFAULT_STORE
+
+#: The folder beside a store, one folder in it for each question at work.
+CHECKPOINTS = "checkpoints"
+
+_scratch: ContextVar[Path | None] = ContextVar("scratch", default=None)
+
+
+def scratch() -> Path | None:
+    """The folder of the question now being asked, which may not exist yet; None without one.
+
+    >>> scratch() is None
+    True
+    """
+    return _scratch.get()
+
+
+@contextmanager
+def scratching_in(folder: Path | None) -> Iterator[None]:
+    """Let :func:`scratch` say ``folder`` inside the block.
+
+    >>> with scratching_in(Path("checkpoints") / "671254"):
+    ...     scratch().name
+    '671254'
+    """
+    token = _scratch.set(folder)
+    try:
+        yield
+    finally:
+        _scratch.reset(token)
+
+
+def scratch_beside(location: str | os.PathLike[str] = DEFAULT_STORE) -> Path:
+    """Where questions of a store keep theirs: beside its file, or where a file would be.
+
+    >>> scratch_beside("results/all.db").parts[-2:]
+    ('results', 'checkpoints')
+    >>> scratch_beside("postgresql://db.example/headwise").parts[-2:]
+    ('.headwise', 'checkpoints')
+    """
+    path = DEFAULT_STORE if "://" in os.fspath(location) else Path(location)
+    return path.absolute().parent / CHECKPOINTS
+
+
+def sweep(folder: Path, keys: Iterable[str]) -> None:
+    """Throw away what the questions of these keys kept; their answers are stored.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "671254").mkdir()
+    >>> sweep(folder, ["671254", "absent"])
+    >>> list(folder.iterdir())
+    []
+    """
+    for key in keys:
+        shutil.rmtree(folder / key, ignore_errors=True)

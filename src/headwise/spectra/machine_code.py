@@ -1,0 +1,114 @@
+"""Calls of ``dominant.c`` and ``near_hardmax.c``; each answers with nothing where there is none.
+
+What they compute, and why it is right, is said in ``dominant`` and ``near_hardmax``, which
+do the same with arrays where there is no compiler, and judge this in the tests.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise import native
+from headwise.spectra.found import Found, Weights
+
+FOLDER = Path(__file__).parent
+
+#: How a matrix may fare: dense work would be cheaper, or a block is too large for this code.
+TOO_DENSE, TOO_LARGE = 1, 2
+
+#: Numbers to read, and entries to count, that are worth a thread of their own.
+READ_PER_THREAD = 2**16
+ENTRIES_PER_THREAD = 2**11
+
+
+def scan_log_weights(values: Tensor, reach: float, most: float) -> Weights | None:
+    """The softmax weights within ``reach`` of the largest of their row, in logarithms.
+
+    Nothing comes back where there is no machine code for ``values``, and where a row has no
+    finite maximum or holds a NaN: the arrays know what to say of it.
+    """
+    top, total = np.zeros((2, values.shape[0] * values.shape[1]))
+    found = _scan(values, (reach, most), _pointers(top, total))
+    return None if found is None else Weights(found, top, total)
+
+
+def scan_matrices(values: Tensor, smallest: float, most: float) -> Found | None:
+    """The entries of at least this size, whatever their sign; nothing as above."""
+    return _scan(values, (smallest, most), [None, None])
+
+
+def _scan(
+    values: Tensor, limits: tuple[float, float], by_row: list[ctypes.c_void_p] | list[None]
+) -> Found | None:
+    if values.device.type != "cpu" or values.dtype != torch.float64 or values.numel() == 0:
+        return None
+    code = native.library(FOLDER / "dominant.c")
+    if code is None:
+        return None
+    values = values.contiguous()
+    sizes = np.array([*values.shape, _threads(values.numel(), READ_PER_THREAD)], np.int64)
+    bounds, sparse, kept = np.array(limits), np.zeros(len(values), bool), np.zeros(1, np.int64)
+    code.dominant_find.restype = ctypes.c_void_p
+    start = ctypes.c_void_p(values.data_ptr())
+    scan = ctypes.c_void_p(
+        code.dominant_find(start, *_pointers(sizes, bounds), *by_row, *_pointers(sparse, kept))
+    )
+    if kept[0] < 0:
+        code.dominant_free(scan)
+        return None
+    rows, columns = np.empty((2, kept[0]), dtype=np.int64)
+    found = np.empty(kept[0])
+    code.dominant_take(scan, *_pointers(rows, columns, found))
+    return Found(rows, columns, found, sparse)
+
+
+def weigh(rows: np.ndarray, differences: np.ndarray, how_many: int) -> np.ndarray | None:
+    """Turn differences from the largest log-weight of each row into weights, in place.
+
+    The sums of the weights, the largest taken as one, come back, one for each row.
+    """
+    code = native.library(FOLDER / "dominant.c")
+    if code is None:
+        return None
+    total = np.zeros(how_many)
+    size = ctypes.c_long(len(rows))
+    code.dominant_weigh(*_pointers(rows, differences), size, *_pointers(total))
+    return total
+
+
+def count_entries(
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
+    size: tuple[int, int, int],
+    thresholds: tuple[np.ndarray, np.ndarray],
+    constants: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """For each matrix the σ that surely count, those that may, and how it fared.
+
+    ``entries`` are rows, columns and values numbered across the batch, row by row;
+    ``thresholds`` are ε and δ, to which the rounding of the factorisations is added in place.
+    How it fared is 0 where the count stands, else TOO_DENSE or TOO_LARGE.
+    """
+    code = native.library(FOLDER / "near_hardmax.c")
+    if code is None:
+        return None
+    batch, n, _ = size
+    start = np.searchsorted(entries[0], n * np.arange(batch + 1))
+    sizes = np.array([*size, _threads(len(entries[0]), ENTRIES_PER_THREAD)], np.int64)
+    low, high = np.zeros((2, batch), dtype=np.int64)
+    fate = np.zeros(batch, dtype=np.uint8)
+    given = (*entries, start, sizes, *thresholds, constants)
+    code.near_hardmax_count(*_pointers(*given, low, high, fate))
+    return low, high, fate
+
+
+def _pointers(*arrays: np.ndarray) -> list[ctypes.c_void_p]:
+    return [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+
+def _threads(work: int, per_thread: int) -> int:
+    return max(1, min(torch.get_num_threads(), work // per_thread))

@@ -1,0 +1,78 @@
+"""The share of columns that the hardmax of a random head uses, in plain numpy.
+
+The mathematics of ``headwise.theory.law``, without torch: a command that needs the law alone
+starts in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from headwise.errors import BadInputError
+from headwise.theory.picking import key_norms
+from headwise.theory.sizes import Real, Whole, Wholes, fraction, whole, wholes
+
+MAX_LENGTH = 10**12
+MAX_HEAD_DIM = 10**5
+
+#: From this head dimension on the law is an estimate; below it is only a bound.
+ACCURATE_FROM = 16
+
+# Cells computed together: enough to amortise each call, few enough to stay in cache.
+_CELLS = 64
+
+
+def column_share(length: Wholes, head_dim: Wholes) -> np.ndarray:
+    """L(n, d_h) for one or many lengths and head dimensions, broadcast against each other.
+
+    >>> column_share(1024, [16, 64]).round(4)
+    array([0.3257, 0.5213])
+    """
+    n = wholes("the length", length, 2, MAX_LENGTH)
+    d = wholes("the head dimension", head_dim, 1, MAX_HEAD_DIM)
+    n, d = np.broadcast_arrays(n, d)
+    flat_n, flat_d = n.reshape(-1), d.reshape(-1)
+    parts = [slice(start, start + _CELLS) for start in range(0, n.size, _CELLS)]
+    found = [_share_of_cells(flat_n[part], flat_d[part]) for part in parts]
+    return np.concatenate([np.empty(0), *found]).reshape(n.shape)
+
+
+def _share_of_cells(n: np.ndarray, d: np.ndarray) -> np.ndarray:
+    rule = key_norms(n, d)
+    # Interpolation may overshoot p = 1 by a rounding, where log1p would be NaN.
+    with np.errstate(divide="ignore"):
+        never_picked = n[:, None] * np.log1p(-rule.odds.clip(max=1.0))
+    return rule.mean(-np.expm1(never_picked))
+
+
+def barrier_ratio(length: Whole) -> float:
+    """1 − (1 − 1/n)^n: what L tends to as d_h grows; itself tends to 1 − 1/e.
+
+    >>> barrier_ratio(2), round(barrier_ratio(10**9), 6)
+    (0.75, 0.632121)
+    """
+    n = whole("the length", length)
+    return 1.0 if n == 1 else -math.expm1(n * math.log1p(-1 / n))
+
+
+def critical_head_dim(length: Whole, share: Real = 0.9) -> int:
+    """The least head dimension whose L reaches ``share`` of the barrier.
+
+    >>> critical_head_dim(128, 0.9)
+    46
+    """
+    n, goal = whole("the length", length, 2), fraction("the fraction", share)
+    goal *= barrier_ratio(n)
+    low, high = 1, MAX_HEAD_DIM
+    if float(column_share(n, high)) < goal:
+        raise BadInputError(
+            f"no head dimension up to {MAX_HEAD_DIM} reaches {share} of the barrier at length {n}",
+            hint="ask for a smaller fraction",
+        )
+    while low < high:
+        middle = (low + high) // 2
+        reached = float(column_share(n, middle)) >= goal
+        low, high = (low, middle) if reached else (middle + 1, high)
+    return low

@@ -1,0 +1,108 @@
+"""A run set aside and taken up again, the same to the last bit on the same device."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headwise.errors import CheckpointError, UnreadableFileError
+from headwise.training.curve import CurveRow
+from headwise.training.state import State
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where a run is saved, whose it is, and how many seconds pass between saves.
+
+    >>> Saving(Path("run.pt"), key="a1b2").seconds
+    60.0
+    """
+
+    path: Path
+    key: str
+    seconds: float = 60.0
+
+
+def save(
+    saving: Saving,
+    identity: str,
+    state: State,
+    generators: Sequence[torch.Generator],
+    rows: Sequence[CurveRow],
+) -> None:
+    """Write the checkpoint beside the old one, then put it in its place.
+
+    Whoever is killed while this runs leaves the old checkpoint whole.
+    """
+    content = {
+        "version": VERSION,
+        "key": saving.key,
+        "identity": identity,
+        "state": state.copies(),
+        "generators": [generator.get_state() for generator in generators],
+        "rows": [asdict(row) for row in rows],
+    }
+    saving.path.parent.mkdir(parents=True, exist_ok=True)
+    partial = saving.path.with_name(saving.path.name + ".partial")
+    with partial.open("wb") as file:
+        torch.save(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(saving.path)
+
+
+def resume(
+    saving: Saving, identity: str, state: State, generators: Sequence[torch.Generator]
+) -> tuple[CurveRow, ...]:
+    """Take up the saved run, if there is one, and return its rows so far."""
+    if not saving.path.exists():
+        return ()
+    content = _read(saving.path)
+    _refuse_others(content, saving, identity)
+    state.restore(content["state"])
+    for generator, position in zip(generators, content["generators"], strict=True):
+        generator.set_state(position)
+    return tuple(CurveRow(**row) for row in content["rows"])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+        raise UnreadableFileError(
+            f"{path} is no checkpoint that can be read ({str(error).splitlines()[0]})",
+            hint="remove it to start again",
+        ) from None
+    if not isinstance(content, dict) or content.get("version") != VERSION:
+        raise UnreadableFileError(
+            f"{path} is no checkpoint of this version", hint="remove it to start again"
+        )
+    return content
+
+
+def _refuse_others(content: dict[str, Any], saving: Saving, identity: str) -> None:
+    way_out = f"save elsewhere, or remove {saving.path} to start again"
+    if content["key"] != saving.key:
+        raise CheckpointError(
+            f"the checkpoint {saving.path} belongs to {content['key']!r}, not {saving.key!r}",
+            hint=way_out,
+        )
+    if content["identity"] != identity:
+        raise CheckpointError(
+            f"the checkpoint {saving.path} was made with other settings: "
+            f"{_first_difference(content['identity'], identity)}",
+            hint=way_out,
+        )
+
+
+def _first_difference(one: str, other: str) -> str:
+    pairs = zip(one.splitlines(), other.splitlines(), strict=False)
+    return next((f"{a} there, {b} here" for a, b in pairs if a != b), "more or fewer parameters")

@@ -1,0 +1,104 @@
+"""The heads paper's encoder for many members at once, written out.
+
+Tokens of all sequences are the rows of one matrix per member, so each linear map is one batched
+product with its bias added in the same call; attention takes heads where they lie, beside one
+another in the last axis, without turning anything round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from headwise.attention.short import short_attention
+from headwise.models import NeighbourEncoder
+from headwise.training.stacking import Parameters
+
+
+class StackedEncoder:
+    """``NeighbourEncoder`` for all members; they may differ in rank if H·r is the same.
+
+    >>> from headwise.models import NeighbourShape
+    >>> from headwise.training.stacking import stack
+    >>> models = [NeighbourShape(width=8, rank=r, mlp_width=16).build(0) for r in (2, 4)]
+    >>> forward = StackedEncoder(models, [(0, 1), (1, 2)])
+    >>> forward(stack(models), (torch.zeros(2, 5, 3, 8),)).shape
+    torch.Size([2, 5, 3, 8])
+    """
+
+    def __init__(
+        self, models: Sequence[NeighbourEncoder], groups: Sequence[tuple[int, int]]
+    ) -> None:
+        self.shape = models[0].shape
+        self.groups = [(first, end, models[first].shape) for first, end in groups]
+
+    @staticmethod
+    def serves(models: Sequence[nn.Module]) -> bool:
+        """Whether these models are of that kind, and alike but for their rank."""
+        if not all(isinstance(model, NeighbourEncoder) for model in models):
+            return False
+        kinds = {
+            (m.shape.layers, m.shape.width, m.shape.positions, m.shape.copies)
+            for m in models
+            if isinstance(m, NeighbourEncoder)
+        }
+        return len(kinds) == 1
+
+    def __call__(self, parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
+        """The answers of every member to its own points."""
+        tokens = self._embedded(parameters, inputs[0])
+        sequences, length = tokens.shape[1:3]
+        rows = tokens.flatten(1, 2)
+        for layer in range(self.shape.layers):
+            part = _Part(parameters, f"stack.blocks.{layer}.")
+            attended = self._attended(part, rows, (sequences, length))
+            rows = part.norm("attention_norm", rows + attended)
+            hidden = part.linear("mlp.expand", rows).relu()
+            rows = part.norm("mlp_norm", rows + part.linear("mlp.contract", hidden))
+        return rows.unflatten(1, (sequences, length))[..., : self.shape.width]
+
+    def _embedded(self, parameters: Parameters, tokens: Tensor) -> Tensor:
+        if self.shape.positions == "none":
+            return tokens
+        table = parameters["stack.position.table"][:, None, : tokens.shape[2]]
+        if self.shape.positions == "additive":
+            return tokens + table
+        return torch.cat([tokens, table.expand(-1, tokens.shape[1], -1, -1)], dim=-1)
+
+    def _attended(self, part: _Part, rows: Tensor, sizes: tuple[int, int]) -> Tensor:
+        names = ("query", "key", "value")
+        triple = [part.linear(f"attention.projection.{name}", rows) for name in names]
+        mixed = [self._mixed(group, triple, sizes) for group in self.groups]
+        joined = mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+        return part.linear("attention.projection.output", joined, 1 / self.shape.copies)
+
+    def _mixed(self, group: tuple, triple: list[Tensor], sizes: tuple[int, int]) -> Tensor:
+        """Attention of the members of one rank: (m, b·n, H·r) in and out."""
+        first, end, shape = group
+        members = end - first
+        cut = (members * sizes[0], sizes[1], shape.heads, shape.rank)
+        q, k, v = (t[first:end].reshape(cut) for t in triple)
+        return short_attention(q, k, v, shape.rank**-0.5).reshape(
+            members, sizes[0] * sizes[1], shape.heads * shape.rank
+        )
+
+
+class _Part:
+    """The parameters of one block, and the maps they make."""
+
+    def __init__(self, parameters: Parameters, prefix: str) -> None:
+        self.parameters, self.prefix = parameters, prefix
+
+    def linear(self, name: str, rows: Tensor, factor: float = 1.0) -> Tensor:
+        """Rows times the transposed weight of their member, times the factor, plus the bias."""
+        weight = self.parameters[f"{self.prefix}{name}.weight"]
+        bias = self.parameters[f"{self.prefix}{name}.bias"]
+        return torch.baddbmm(bias.unsqueeze(1), rows, weight.mT, alpha=factor)
+
+    def norm(self, name: str, rows: Tensor) -> Tensor:
+        """Each row on the unit sphere, times the scalar of its member."""
+        scale = self.parameters[f"{self.prefix}{name}.scale"]
+        return scale[:, None, None] * normalize(rows, dim=-1)

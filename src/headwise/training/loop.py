@@ -1,0 +1,173 @@
+"""The training loop: steps, rows, checkpoints; for an ensemble and for one model alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from headwise.data import Task
+from headwise.errors import BadInputError
+from headwise.training.checkpoint import Saving, resume, save
+from headwise.training.curve import CurveRow, Sink, curve_steps, nowhere
+from headwise.training.ensemble import Builder, Ensemble
+from headwise.training.replay import replayed
+from headwise.training.settings import Member, Settings
+
+#: Steps between looks at the clock.
+STRETCH = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What came of a run: who trained, the whole curve, and every member's parameters."""
+
+    members: tuple[Member, ...]
+    rows: tuple[CurveRow, ...]
+    parameters: dict[str, Tensor]
+    variants: Mapping[str, Builder]
+    steps_per_second: float
+
+    @property
+    def last(self) -> tuple[CurveRow, ...]:
+        """The last row of each member."""
+        final = {row.member: row for row in self.rows}
+        return tuple(final[index] for index in range(len(self.members)))
+
+    def model(self, member: int) -> nn.Module:
+        """A model of its own with the parameters of this member, on the CPU."""
+        who = self.members[member]
+        model = self.variants[who.variant](who.seed)
+        own = {name: value[member] for name, value in self.parameters.items()}
+        model.load_state_dict(own, strict=False)
+        return model
+
+
+def train(
+    variants: Mapping[str, Builder],
+    task: Task,
+    settings: Settings,
+    *,
+    sink: Sink = nowhere,
+    saving: Saving | None = None,
+) -> Trained:
+    """Train every variant with every seed and rate of the settings, all at once.
+
+    Variants must have parameters of the same names and shapes: different ranks do if the number
+    of heads times the rank is the same. Rows go to the sink as they are made. With ``saving``,
+    a checkpoint is kept and a run that was stopped goes on from it; its earlier rows are given
+    to the sink again.
+
+    >>> from headwise.data import FarthestNeighbour
+    >>> from headwise.models import NeighbourShape
+    >>> ranks = {f"r={r}": NeighbourShape(width=4, tokens=3, rank=r).build for r in (1, 4)}
+    >>> done = train(ranks, FarthestNeighbour(4, 3), Settings(steps=3, batch=8, seeds=(0, 1)))
+    >>> [(row.variant, row.seed, row.step) for row in done.last]
+    [('r=1', 0, 3), ('r=1', 1, 3), ('r=4', 0, 3), ('r=4', 1, 3)]
+    """
+    ensemble = Ensemble(variants, task, settings)
+    run = _Run(ensemble, sink, saving)
+    run.take_up()
+    run.go_on()
+    return Trained(
+        ensemble.members, tuple(run.rows), ensemble.parameters(), ensemble.variants, run.speed
+    )
+
+
+def train_one(
+    build: Builder,
+    task: Task,
+    settings: Settings,
+    *,
+    sink: Sink = nowhere,
+    saving: Saving | None = None,
+) -> Trained:
+    """Train one model: an ensemble of one.
+
+    >>> from headwise.data import FarthestNeighbour
+    >>> from headwise.models import NeighbourShape
+    >>> shape = NeighbourShape(width=4, tokens=3, rank=4, mlp_width=8)
+    >>> done = train_one(shape.build, FarthestNeighbour(4, 3), Settings(steps=3, batch=8))
+    >>> done.model(0)(torch.zeros(1, 3, 4)).shape
+    torch.Size([1, 3, 4])
+    """
+    if len(settings.members([""])) != 1:
+        raise BadInputError(
+            f"one model was to be trained, with seeds {settings.seeds} and rates "
+            f"{settings.learning_rates}",
+            hint="pass one seed and one rate, or use train()",
+        )
+    return train({"": build}, task, settings, sink=sink, saving=saving)
+
+
+class _Run:
+    """An ensemble on its way, with the rows it has made."""
+
+    def __init__(self, ensemble: Ensemble, sink: Sink, saving: Saving | None) -> None:
+        self.ensemble, self.sink, self.saving = ensemble, sink, saving
+        self.rows: list[CurveRow] = []
+        self.done, self.counted, self.busy = 0, 0, 0.0
+        self.saved = time.monotonic()
+
+    @property
+    def speed(self) -> float:
+        """Steps per second; test data, recording and saves are not counted."""
+        return self.counted / self.busy if self.busy else 0.0
+
+    def take_up(self) -> None:
+        """Go to where the checkpoint stands, if there is one."""
+        if self.saving is None:
+            return
+        ensemble = self.ensemble
+        known = resume(self.saving, ensemble.identity, ensemble.state, ensemble.noise.generators)
+        self.done = int(ensemble.state.step)
+        for row in known:
+            self._tell(row)
+
+    def go_on(self) -> None:
+        """Train to the last step, or until no member is left."""
+        settings = self.ensemble.settings
+        advance = self._advance() if self.done < settings.steps else self.ensemble.advance
+        for goal in curve_steps(settings.steps, settings.rows_per_decade):
+            if not self.ensemble.state.alive.any():
+                break
+            while self.done < goal:
+                self._stretch(advance, min(goal, self.done + STRETCH))
+            if self.done == goal and not (self.rows and self.rows[-1].step == goal):
+                for row in self.ensemble.rows():
+                    self._tell(row)
+        self._save()
+
+    def _advance(self) -> Callable[[], None]:
+        ensemble = self.ensemble
+        if not ensemble.settings.replayed:
+            return ensemble.advance
+        return replayed(ensemble.advance, ensemble.state, ensemble.noise.generators)
+
+    def _stretch(self, advance: Callable[[], None], target: int) -> None:
+        start = time.monotonic()
+        for step in range(self.done, target):
+            self.ensemble.noise.prepare(step)
+            advance()
+        if self.ensemble.settings.device.startswith("cuda"):
+            torch.cuda.synchronize()
+        self.busy += time.monotonic() - start
+        self.counted += target - self.done
+        self.done = target
+        if self.saving is not None and time.monotonic() - self.saved > self.saving.seconds:
+            self._save()
+
+    def _save(self) -> None:
+        if self.saving is None:
+            return
+        ensemble = self.ensemble
+        generators = ensemble.noise.generators
+        save(self.saving, ensemble.identity, ensemble.state, generators, self.rows)
+        self.saved = time.monotonic()
+
+    def _tell(self, row: CurveRow) -> None:
+        self.rows.append(row)
+        self.sink(row)

@@ -1,0 +1,45 @@
+"""One training step as a CUDA graph: recorded once, then replayed with a single launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from headwise.training.state import State
+
+#: Calls before recording: kernels are compiled and chosen, workspaces allocated.
+WARM_UPS = 3
+
+
+def replayed(
+    advance: Callable[[], None], state: State, generators: Sequence[torch.Generator]
+) -> Callable[[], None]:
+    """``advance`` as a graph over the same tensors; the state is left as it was found.
+
+    The generators take part: each replay draws where the last one ended, as plain calls would.
+    """
+    before = state.copies()
+    drawn = [generator.get_state() for generator in generators]
+    _warm_up(advance, state, before)
+    graph = torch.cuda.CUDAGraph()
+    for generator in generators:
+        graph.register_generator_state(generator)
+    with torch.cuda.graph(graph):
+        advance()
+    state.restore(before)
+    for generator, position in zip(generators, drawn, strict=True):
+        generator.set_state(position)
+    torch.cuda.synchronize()
+    return graph.replay
+
+
+def _warm_up(advance: Callable[[], None], state: State, before: dict[str, Tensor]) -> None:
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(WARM_UPS):
+            advance()
+            state.restore(before)  # a step beyond the last has no learning rate
+    torch.cuda.current_stream().wait_stream(aside)

@@ -1,0 +1,147 @@
+"""What a training run is told: sizes, rates, seeds, protocol, precision, device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import torch
+
+from headwise.errors import BadInputError
+
+Precision = Literal["float32", "tf32", "bf16", "float64"]
+Execution = Literal["graph", "eager"]
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Every batch is new.
+
+    >>> Fresh()
+    Fresh()
+    """
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A set drawn once per member and repeated, in the same order each epoch or a new one.
+
+    The heads paper's loader reseeds at each epoch, so its runs see 25,600 sequences in the same
+    order again and again: that is the default.
+
+    >>> Fixed().sequences
+    25600
+    """
+
+    sequences: int = 25_600
+    order: Literal["same", "shuffled"] = "same"
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """The constants of AdamW; the heads paper's unless given.
+
+    >>> AdamW().betas
+    (0.9, 0.95)
+    """
+
+    betas: tuple[float, float] = (0.9, 0.95)
+    weight_decay: float = 0.0
+    epsilon: float = 1e-8
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of an ensemble.
+
+    >>> Member("rank 8", seed=0, learning_rate=0.01).variant
+    'rank 8'
+    """
+
+    variant: str
+    seed: int
+    learning_rate: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run of an ensemble: every seed with every learning rate.
+
+    The rate rises linearly over the first ``warm_up`` of the steps and falls to zero along a
+    cosine. A loss that is not finite, or ``explosion`` times the first, ends a member. ``epoch``
+    counts the steps over which the mean training loss is taken. ``execution`` is a CUDA graph on
+    a GPU and plain calls elsewhere unless said otherwise.
+
+    >>> settings = Settings(steps=100, seeds=(0, 1), learning_rates=(0.01, 0.001))
+    >>> [(m.seed, m.learning_rate) for m in settings.members(["full"])]
+    [(0, 0.01), (0, 0.001), (1, 0.01), (1, 0.001)]
+    """
+
+    steps: int
+    batch: int = 256
+    seeds: tuple[int, ...] = (0,)
+    learning_rates: tuple[float, ...] = (0.01,)
+    warm_up: float = 0.05
+    protocol: Fresh | Fixed = Fresh()
+    precision: Precision = "float32"
+    evaluation: int = 1024
+    device: str = "cpu"
+    micro_batches: int = 1
+    epoch: int = 100
+    optimiser: AdamW = AdamW()
+    explosion: float = 1000.0
+    execution: Execution | None = None
+    rows_per_decade: int = 8
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "evaluation", "micro_batches", "epoch", "rows_per_decade"):
+            _refuse(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        _refuse("warm_up", self.warm_up, 0 <= self.warm_up <= 1, "a share between 0 and 1")
+        _refuse("seeds", self.seeds, len(self.seeds) > 0, "at least one seed")
+        rates = self.learning_rates
+        _refuse("learning_rates", rates, len(rates) > 0 and min(rates) > 0, "rates above zero")
+        whole = self.batch % self.micro_batches == 0
+        _refuse("micro_batches", self.micro_batches, whole, f"a divisor of batch={self.batch}")
+        self._refuse_odd_set()
+        self._refuse_unknown_words()
+
+    def _refuse_odd_set(self) -> None:
+        if not isinstance(self.protocol, Fixed):
+            return
+        size = self.protocol.sequences
+        whole = size >= self.batch and size % self.batch == 0
+        _refuse("protocol.sequences", size, whole, f"a multiple of batch={self.batch}")
+        order = self.protocol.order
+        _refuse("protocol.order", order, order in ("same", "shuffled"), "'same' or 'shuffled'")
+
+    def _refuse_unknown_words(self) -> None:
+        known = ("float32", "tf32", "bf16", "float64")
+        _refuse("precision", self.precision, self.precision in known, f"one of {known}")
+        on_gpu = torch.device(self.device).type == "cuda"
+        if not on_gpu:
+            possible = self.precision != "tf32"
+            _refuse("precision", self.precision, possible, "'float32' on a CPU; tf32 needs a GPU")
+            _refuse("execution", self.execution, self.execution != "graph", "'eager' on a CPU")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What parameters and data are kept in."""
+        return torch.float64 if self.precision == "float64" else torch.float32
+
+    @property
+    def replayed(self) -> bool:
+        """Whether steps are replayed from a CUDA graph."""
+        asked = self.execution or ("graph" if self.device.startswith("cuda") else "eager")
+        return asked == "graph"
+
+    def members(self, variants: Iterable[str]) -> tuple[Member, ...]:
+        """Who trains: variants, seeds and rates in this order, the last changing fastest."""
+        triples = product(variants, self.seeds, self.learning_rates)
+        return tuple(Member(*triple) for triple in triples)
+
+
+def _refuse(name: str, value: object, holds: bool, wanted: str) -> None:
+    if not holds:
+        raise BadInputError(f"{name}={value!r} does not work", hint=f"pass {wanted}")

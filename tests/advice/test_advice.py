@@ -1,0 +1,162 @@
+"""The whole answer: from tokens to text, JSON, a page and exports."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import headwise
+from headwise.advice import Budget, Constraints, advise, advise_numbers, advisor, exported
+from headwise.advice.page import report_page
+from headwise.advice.question import checked_need
+from headwise.advice.result import CLOSING
+from headwise.advice.sources import Reading, tokens_from
+from headwise.errors import BadInputError, HeadwiseError
+
+GENERATOR = torch.Generator().manual_seed(0)
+TOKENS = torch.randn(6, 16, 12, generator=GENERATOR)
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return advise(TOKENS, width=32)
+
+
+def test_the_answer_holds_together(answer):
+    assert answer.evidence.statistics.effective_dimension == pytest.approx(12, abs=1.5)
+    assert answer.rank.rank == max(answer.rank.mixing, answer.rank.retrieval)
+    assert [choice.role for choice in answer.references] == ["habit", "largest"]
+    assert answer.best.geometry.qk_rank == answer.rank.rank
+    meeting = [choice.meets for choice in answer.choices]
+    assert meeting == sorted(meeting, reverse=True)
+    for choice in (*answer.choices, *answer.references):
+        assert len(choice.reasons) == 3
+        assert 0 < choice.plateau_share <= 1
+        assert 0 <= choice.floor <= 0.5
+
+
+def test_it_is_json_and_text_and_a_page(answer):
+    stored = json.loads(json.dumps(answer.as_json(), allow_nan=False))
+    assert stored["rank"]["rank"] == answer.rank.rank
+    assert stored["choices"][0]["geometry"]["heads"] == answer.best.geometry.heads
+    assert {curve["start"] for curve in stored["curves"]} >= {"model", "paper"}
+    assert CLOSING in str(answer)
+    page, shown = report_page(answer), answer._repr_html_()
+    for words in ("<svg", "lookup error", "Not promised", "KV bytes"):
+        assert words in page
+        assert words in shown
+    assert "<script" not in page
+    assert "src=" not in page
+
+
+def test_same_seed_same_answer_and_numpy_is_welcome(answer):
+    assert advise(TOKENS.numpy(), width=32).as_json() == answer.as_json()
+    assert advise(TOKENS, width=32, seed=1).as_json() != answer.as_json()
+
+
+def test_tokens_of_planted_dimension_ask_for_that_rank():
+    """Vectors in a plane of 8 of 32 dimensions: retrieval needs 8, whatever the width."""
+    plane = torch.randn(8, 32, generator=GENERATOR)
+    tokens = torch.randn(20, 24, 8, generator=GENERATOR) @ plane
+    answer = advise(tokens)
+    # A random plane tilts the eight directions a little, so the entropy is just below.
+    assert answer.rank.retrieval in (7, 8)
+
+
+def test_need_and_constraints_are_kept():
+    looking = advise_numbers(128, 64, need="retrieval")
+    assert looking.rank.rank == 64
+    fixed = advise_numbers(128, 64, constraints=Constraints(heads=2, rank=8))
+    assert (fixed.best.geometry.heads, fixed.best.geometry.qk_rank) == (2, 8)
+    with pytest.raises(BadInputError, match="there is no need 'speed'"):
+        checked_need("speed")
+
+
+def test_a_budget_is_kept():
+    answer = headwise.advise(TOKENS, width=32, budget=Budget(parameters=1024))
+    assert answer.best.costs.parameters <= 1024
+
+
+def test_long_sequences_are_cut_and_it_is_said(monkeypatch):
+    monkeypatch.setattr(advisor, "MOST_LENGTH", 20)
+    found = advise(torch.randint(50, (2, 30), generator=GENERATOR), width=8)
+    assert found.evidence.length == 20
+    assert "the first 20 of 30" in found.evidence.words
+
+
+@pytest.mark.parametrize("form", ["qwen3", "mistral", "deepseek_v3"])
+def test_an_exported_config_makes_that_layer(form):
+    transformers = pytest.importorskip("transformers")
+    kind = "mla" if form == "deepseek_v3" else "gqa"
+    answer = advise_numbers(16, 64, constraints=Constraints(heads=4, multiple_of=2, kind=kind))
+    fields = json.loads(exported(answer, form)) | {"num_hidden_layers": 1, "vocab_size": 50}
+    config = transformers.AutoConfig.for_model(**fields)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    layer, geometry = model.model.layers[0].self_attn, answer.best.geometry
+    assert layer.q_proj.weight.shape == (geometry.heads * geometry.qk_rank, 64)
+    assert layer.o_proj.weight.shape == (64, geometry.heads * geometry.v_rank)
+
+
+def test_the_exported_call_is_that_layer():
+    answer = advise_numbers(64, 48, constraints=Constraints(heads=4, kind="gqa"))
+    space: dict = {}
+    exec(exported(answer, "torch"), space)
+    assert space["layer"].geometry == answer.best.geometry
+    assert space["layer"](torch.zeros(1, 3, 48)).shape == (1, 3, 48)
+
+
+@pytest.mark.parametrize(
+    ("form", "constraints", "words"),
+    [
+        ("qwen3", Constraints(rank=3), "--multiple-of 2"),
+        ("qwen3", Constraints(kind="mla"), "has no latent attention"),
+        ("deepseek_v3", Constraints(), "--kind mla"),
+        ("gguf", Constraints(), "there is no form 'gguf'"),
+    ],
+)
+def test_what_a_family_cannot_express_is_refused(form, constraints, words):
+    with pytest.raises(BadInputError, match=words):
+        exported(advise_numbers(64, 48, constraints=constraints), form)
+
+
+def test_sources(tmp_path, monkeypatch):
+    assert tokens_from("digits", Reading(patch=1)).length == 64
+    numpy_file, text = tmp_path / "ids.npy", tmp_path / "note.txt"
+    np.save(numpy_file, np.arange(12).reshape(3, 4))
+    assert tokens_from(str(numpy_file), Reading(width=8)).embedding == "table"
+    text.write_text("one two three two one " * 40)
+    words = tokens_from(str(text), Reading(length=10))
+    assert (words.length, words.vocabulary) == (10, 4)
+    characters = tokens_from(str(text), Reading(length=10, tokenizer="character"))
+    assert characters.vocabulary == len(set("one two three two one ")) + 1
+    (tmp_path / "my_loader.py").write_text(
+        "import torch\n"
+        "def batches():\n    while True:\n        yield torch.randn(100, 5, 3), None\n"
+        "def whole():\n    return torch.randn(2, 5, 3)\n"
+        "def broken():\n    raise RuntimeError('no disk')\n"
+        "def empty():\n    return []\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert tokens_from("my_loader:batches", Reading()).sequences == 256
+    assert tokens_from("my_loader:whole", Reading(width=8)).embedding == "linear"
+    for bad in ("my_loader:broken", "my_loader:empty", "my_loader:absent", "absent:batches"):
+        with pytest.raises(HeadwiseError) as raised:
+            tokens_from(bad, Reading())
+        assert bad in str(raised.value)
+
+
+def test_images_from_arrays_and_folders(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for number in range(3):
+        pixels = np.random.default_rng(number).integers(0, 255, (20, 30, 3), dtype=np.uint8)
+        image.fromarray(pixels).save(tmp_path / f"{number}.png")
+    found = tokens_from(str(tmp_path), Reading(size=16, patch=4, width=24))
+    assert found.values.shape == (3, 16, 48)
+    assert found.embedding == "linear"
+    np.save(tmp_path / "images.npy", np.random.default_rng(0).random((2, 3, 8, 8)))
+    assert tokens_from(str(tmp_path / "images.npy"), Reading()).length == 4
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    with pytest.raises(HeadwiseError, match="not a picture"):
+        tokens_from(str(tmp_path), Reading())

@@ -1,0 +1,96 @@
+"""Geometries within constraints and budgets; what is named when nothing fits."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwise.advice.advisor import advise_numbers
+from headwise.advice.candidates import candidates, content_rank, references, shaped
+from headwise.advice.costs import Costs
+from headwise.advice.question import Budget, Constraints
+from headwise.advice.retrieval import retrieval_floor
+from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry, LatentGeometry
+from headwise.theory import error_lower_bound
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    width=st.sampled_from([16, 64, 100, 384]),
+    rank=st.integers(1, 64),
+    heads=st.none() | st.integers(1, 16),
+    kind=st.sampled_from([None, "mha", "gqa", "mla"]),
+    multiple=st.sampled_from([1, 2, 8]),
+    parameters=st.none() | st.integers(1, 10**6),
+)
+def test_every_candidate_keeps_to_what_was_asked(width, rank, heads, kind, multiple, parameters):
+    constraints = Constraints(heads=heads, multiple_of=multiple, kind=kind)
+    budget, rank = Budget(parameters=parameters), constraints.rounded(rank)
+    try:
+        found = candidates(width, rank, heads or 4, constraints, budget)
+    except BadInputError as error:
+        needed = int(re.search(r"([\d,]+) parameters, ", error.hint)[1].replace(",", ""))
+        assert needed > parameters
+        return
+    for candidate in found:
+        geometry = candidate.geometry
+        assert geometry.parameters <= (parameters or geometry.parameters)
+        assert geometry.heads == (heads or geometry.heads)
+        assert content_rank(geometry) % multiple == 0
+        assert isinstance(geometry, LatentGeometry) == (kind == "mla")
+
+
+def test_the_smallest_that_would_fit_does_fit():
+    with pytest.raises(BadInputError) as raised:
+        candidates(64, 16, 4, Constraints(multiple_of=8), Budget(parameters=100))
+    assert "nothing fits 100 parameters at width 64" in str(raised.value)
+    assert "1 head of rank 8: 2,048 parameters" in str(raised.value)
+    found = candidates(64, 16, 4, Constraints(multiple_of=8), Budget(parameters=2048))
+    assert [c.geometry.parameters for c in found] == [2048]
+
+
+def test_the_cache_is_part_of_the_budget():
+    answer = advise_numbers(512, 768, budget=Budget(cache_bytes=1024))
+    assert answer.best.costs.cache_bytes_per_token <= 1024
+    assert {choice.role for choice in answer.choices} <= {
+        "fewer heads",
+        "smaller rank",
+        "half the rank",
+    }
+
+
+def test_kinds_have_their_shapes():
+    assert shaped(64, 8, 4, 4, Constraints(kind="gqa")).kv_heads == 2
+    assert shaped(64, 8, 4, 4, Constraints(kind="gqa", group=2)).kv_heads == 4
+    assert shaped(64, 7, 4, 4, Constraints(kind="gqa")).kv_heads == 1
+    latent = shaped(512, 8, 128, 128, Constraints(kind="mla"))
+    assert (latent.content_rank, latent.rope_rank, latent.kv_latent) == (128, 64, 512)
+
+
+def test_costs_are_compared_with_habit_and_largest():
+    habit, largest = references(768, 12, 128)
+    assert habit.geometry == HeadGeometry.standard(768, 12)
+    assert largest.geometry == HeadGeometry.free(768, 12, 128)
+    costs = [Costs.of(c.geometry, 512) for c in (habit, largest)]
+    assert costs[0].against(costs[1])["parameters"] == 0.5
+
+
+def test_the_floor_is_the_papers_bound():
+    assert retrieval_floor(15.2, 4, heads=4) == error_lower_bound(16, 4, 4)
+    assert retrieval_floor(15.2, 16, heads=1) == 0
+    assert retrieval_floor(1.0, 1, heads=1) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Constraints(heads=0), "heads must be at least 1, got 0"),
+        (lambda: Constraints(rank=3, multiple_of=2), "rank 3 is not a multiple of 2; pass rank 4"),
+        (lambda: Budget(parameters=-1), "parameters must be at least 1, got -1"),
+    ],
+)
+def test_impossible_questions_are_refused(make, words):
+    with pytest.raises(BadInputError, match=re.escape(words)):
+        make()

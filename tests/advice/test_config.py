@@ -1,0 +1,117 @@
+"""Configs of many families, read as JSON."""
+
+import json
+
+import pytest
+
+from headwise.advice.advisor import advise_config
+from headwise.advice.config import read_config
+from headwise.errors import BadInputError, UnreadableFileError
+from headwise.geometry import HeadGeometry, LatentGeometry
+
+
+@pytest.fixture
+def write(tmp_path):
+    def put(config) -> str:
+        path = tmp_path / "config.json"
+        path.write_text(config if isinstance(config, str) else json.dumps(config))
+        return str(path)
+
+    return put
+
+
+LLAMA = {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 2}
+FAMILIES = [
+    (LLAMA, HeadGeometry(64, 8, 2, 8, 8)),
+    (LLAMA | {"head_dim": 16}, HeadGeometry(64, 8, 2, 16, 16)),
+    ({"model_type": "gpt2", "n_embd": 64, "n_head": 4}, HeadGeometry(64, 4, 4, 16, 16)),
+    ({"model_type": "bert", **LLAMA, "head_dim": 99}, HeadGeometry(64, 8, 2, 8, 8)),
+    ({"d_model": 64, "num_heads": 4, "d_kv": 32}, HeadGeometry(64, 4, 4, 32, 32)),
+    ({"dim": 64, "n_heads": 4}, HeadGeometry(64, 4, 4, 16, 16)),
+    ({"hidden_size": 64, "n_head": 4, "multi_query": True}, HeadGeometry(64, 4, 1, 16, 16)),
+    ({"text_config": LLAMA, "vision_config": {}}, HeadGeometry(64, 8, 2, 8, 8)),
+    (
+        {
+            "hidden_size": 64,
+            "num_attention_heads": 4,
+            "kv_lora_rank": 32,
+            "q_lora_rank": None,
+            "qk_nope_head_dim": 16,
+            "qk_rope_head_dim": 8,
+            "v_head_dim": 16,
+        },
+        LatentGeometry(64, 4, 4, 24, 16, 32, None, 8),
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "geometry"), FAMILIES)
+def test_the_geometry_is_read(config, geometry, write):
+    assert read_config(write(config)).geometry == geometry
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "BertConfig",
+        "GPT2Config",
+        "Qwen3Config",
+        "DeepseekV3Config",
+        "ViTConfig",
+        "T5Config",
+        "MistralConfig",
+    ],
+)
+def test_a_real_configuration_is_read_as_the_library_reads_it(family, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    config = getattr(transformers, family)()
+    config.save_pretrained(tmp_path)
+    found = read_config(tmp_path)
+    assert found.geometry.heads == config.num_attention_heads
+    assert found.geometry.width == config.hidden_size
+    if family == "ViTConfig":
+        assert found.context == 197
+    if family == "DeepseekV3Config":
+        assert found.geometry.content_rank == config.qk_nope_head_dim
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"model_type": "resnet", "hidden_sizes": [64]}, "describes no attention"),
+        ({"num_attention_heads": 4}, "tells no width"),
+        ({"hidden_size": 64, "num_attention_heads": 5}, "has 5 heads in width 64 and no head_dim"),
+        ({"hidden_size": 64, "num_attention_heads": "4"}, "num_attention_heads is '4'"),
+        ({"hidden_size": 96, "num_heads": [3, 6]}, "per layer (2 numbers)"),
+        ({"hidden_size": 64, "n_head": 4, "kv_lora_rank": 8}, "but not qk_nope_head_dim"),
+    ],
+)
+def test_a_config_without_a_geometry_gets_one_clear_line(config, words, write):
+    with pytest.raises(BadInputError) as raised:
+        read_config(write(config))
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "\x00"])
+def test_a_file_that_is_no_config_is_refused(text, write):
+    with pytest.raises(UnreadableFileError):
+        read_config(write(text))
+
+
+def test_what_is_offered_costs_no_more_than_what_is_there(write):
+    path = write(LLAMA | {"hidden_size": 1024, "head_dim": 128, "max_position_embeddings": 4096})
+    answer = advise_config(path)
+    present = answer.references[0]
+    assert (present.role, present.geometry.qk_rank) == ("present", 128)
+    for choice in answer.choices:
+        assert choice.costs.parameters <= present.costs.parameters
+        assert choice.costs.cache_bytes_per_token <= present.costs.cache_bytes_per_token
+        assert choice.plateau_share >= present.plateau_share or choice.costs != present.costs
+    assert answer.findings[0].startswith("Present: 8 heads of rank 128")
+
+
+def test_another_length_is_another_question(write):
+    path = write(LLAMA | {"max_position_embeddings": 64})
+    short, long = advise_config(path), advise_config(path, length=10**5)
+    assert (short.evidence.length, long.evidence.length) == (64, 10**5)
+    assert short.rank.rank < long.rank.rank

@@ -1,0 +1,85 @@
+"""Saturation by two rules, and the rank that is chosen."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwise.advice.curves import RankCurve, head_dim_grid
+from headwise.advice.rule import SLACK, choose_rank, judged_curve
+from headwise.advice.saturation import our_saturation, paper_saturation
+from headwise.advice.theory_curve import law_curve
+from headwise.theory import critical_head_dim
+
+
+def curve(means, start="model", half=0.0, dims=(1, 2, 4, 8, 16, 32)):
+    halves = (half,) * len(means)
+    return RankCurve(start, dims[: len(means)], tuple(means), halves, 8, max(means), "measured")
+
+
+#: The published evidence of the rule: rank / tokens on CIFAR-10 at the model's own start, at
+#: N(0, 1) weights, and the rank at which accuracy was best.
+CIFAR_MODEL, CIFAR_PAPER, CIFAR_BEST = (
+    (0.11, 0.33, 0.77, 0.95, 0.99, 1.0),
+    (0.28, 0.41, 0.41, 0.44, 0.42, 0.42),
+    8,
+)
+
+
+def test_the_rule_finds_what_its_evidence_showed():
+    curves = (curve(CIFAR_MODEL), curve(CIFAR_PAPER, "paper"))
+    found = choose_rank(curves, effective_dimension=5.6, learned=False, need="data")
+    assert (found.rank, found.binds, found.retrieval) == (CIFAR_BEST, "mixing", 6)
+    assert found.paper == 2
+
+
+@pytest.mark.parametrize("slack", [0.05, SLACK, 0.22])
+def test_the_evidence_does_not_hang_on_the_slack(slack):
+    assert our_saturation(curve(CIFAR_MODEL), slack) == CIFAR_BEST
+
+
+def test_the_lower_limit_decides():
+    assert our_saturation(curve((0.5, 0.91, 1.0), half=0.0), 0.1) == 2
+    assert our_saturation(curve((0.5, 0.91, 1.0), half=0.02), 0.1) == 4
+    assert our_saturation(curve((0.5, 0.91, 1.0), half=0.2), 0.1) is None
+
+
+def test_the_papers_rule_starts_after_the_rise():
+    assert paper_saturation(curve((0.001, 0.002, 0.3, 0.5, 0.505))) == 8
+    assert paper_saturation(curve((0.1, 0.3, 0.5))) is None
+
+
+def test_the_law_saturates_where_its_inverse_says():
+    found = our_saturation(law_curve(512, 768), 0.1)
+    critical = critical_head_dim(512, 0.9)
+    below = max(dim for dim in head_dim_grid(768) if dim < found)
+    assert below < critical <= found
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6), st.floats(1, 40))
+def test_more_than_one_need_is_the_larger_one(means, dimension):
+    curves = (curve(sorted(means)),)
+    data = choose_rank(curves, dimension, learned=False, need="data")
+    mixing = choose_rank(curves, dimension, learned=False, need="mixing")
+    retrieval = choose_rank(curves, dimension, learned=False, need="retrieval")
+    assert data.rank == max(mixing.rank, retrieval.rank)
+    learned = choose_rank(curves, dimension, learned=True, need="data")
+    assert learned.rank == mixing.rank
+
+
+def test_a_curve_that_never_gets_there_is_said_to():
+    found = choose_rank((law_curve(10**6, 16),), 16.0, learned=True, need="data")
+    assert (found.rank, found.reached) == (16, False)
+
+
+def test_the_models_own_start_is_judged_first():
+    own, paper = curve(CIFAR_MODEL), curve(CIFAR_PAPER, "paper")
+    assert judged_curve((paper, own)) is own
+    assert judged_curve((paper,)) is paper
+
+
+def test_between_points_the_curve_is_straight_in_the_logarithm():
+    found = curve((0.2, 0.4, 0.8))
+    assert found.at(1) == 0.2
+    assert found.at(4) == found.at(100) == 0.8
+    assert 0.4 < found.at(3) < 0.8
+    assert found.share(100) == 1.0

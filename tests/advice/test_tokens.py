@@ -1,0 +1,98 @@
+"""Statistics of tokens against planted ones, and what tokens are refused."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwise.advice.embedding import TokenSet, as_seen, token_set, with_vocabulary
+from headwise.advice.tokens import effective_dimension, token_statistics
+from headwise.errors import BadInputError
+
+
+def planted(eigenvalues, rows=20_000, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    scales = torch.tensor(eigenvalues).double().sqrt()
+    return torch.randn(rows, len(scales), generator=generator, dtype=torch.float64) * scales
+
+
+@pytest.mark.parametrize("dimension", [4, 8, 16])
+def test_a_planted_effective_dimension_is_found(dimension):
+    rows = planted([1.0] * dimension + [0.0] * (32 - dimension))
+    assert effective_dimension(rows) == pytest.approx(dimension, rel=0.01)
+    assert effective_dimension(1e150 * rows + 3e150) == pytest.approx(dimension, rel=0.01)
+
+
+def test_unequal_eigenvalues_weigh_by_entropy():
+    shares = [0.7, 0.2, 0.1]
+    wanted = math.exp(-sum(share * math.log(share) for share in shares))
+    assert effective_dimension(planted(shares)) == pytest.approx(wanted, rel=0.02)
+
+
+@settings(max_examples=25, deadline=None)
+@given(rank=st.integers(1, 6), seed=st.integers(0, 10**6))
+def test_effective_dimension_is_at_most_the_rank(rank, seed):
+    generator = torch.Generator().manual_seed(seed)
+    left = torch.randn(40, rank, generator=generator, dtype=torch.float64)
+    right = torch.randn(rank, 9, generator=generator, dtype=torch.float64)
+    assert 1 - 1e-9 <= effective_dimension(left @ right) <= rank + 1e-6
+
+
+def test_orthonormal_and_uncentred_tokens_are_told_apart():
+    eye = TokenSet(torch.eye(16).double().expand(3, -1, -1), 16, "given")
+    found = token_statistics(eye, 0)
+    assert found.cosine_spread == found.orthonormality == pytest.approx(0, abs=1e-12)
+    assert found.effective_dimension == pytest.approx(15)
+    shifted = TokenSet(torch.eye(16).double().expand(3, -1, -1) + 5, 16, "given")
+    assert token_statistics(shifted, 0).mean_share > 0.9 > found.mean_share
+
+
+def test_vectors_keep_the_dimension_they_came_with():
+    values = planted([1.0, 1.0, 1.0], rows=600).reshape(20, 30, 3)
+    found = token_statistics(TokenSet(values, 64, "linear"), 0)
+    assert found.effective_dimension == pytest.approx(3, rel=0.05)
+
+
+def test_tokens_are_seen_normalised():
+    seen = as_seen(7 + 3 * torch.randn(2, 5, 8, dtype=torch.float64), seed=0)
+    torch.testing.assert_close(
+        seen.var(-1, correction=0), torch.ones(2, 5).double(), rtol=1e-3, atol=0
+    )
+
+
+BAD = {
+    "all 10 tokens are equal": torch.ones(2, 5, 4),
+    "one token a sequence": torch.randn(3, 1, 4),
+    "not finite": torch.full((2, 5, 4), math.nan),
+    "tokens of shape (5, 1, 1, 1) came": torch.zeros(5, 1, 1, 1),
+    "tokens of shape (1, 1, 0) came": torch.zeros(1, 0),
+    "id -1 is below zero": torch.tensor([[0, -1, 2]]),
+    "all 6 token ids equal 3": torch.full((2, 3), 3),
+    "dtype torch.bool": torch.ones(2, 5, dtype=torch.bool),
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_useless_tokens_get_one_clear_line(words):
+    with pytest.raises(BadInputError) as raised:
+        token_set(BAD[words], None)
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_ids_outside_the_vocabulary_are_refused():
+    with pytest.raises(BadInputError, match="id 7 is outside a vocabulary of 5; pass ids from 0"):
+        with_vocabulary(token_set(torch.tensor([[1, 7, 2]]), 8), 5)
+
+
+def test_the_embedding_fits_the_tokens():
+    vectors = torch.randn(2, 5, 4)
+    assert token_set(vectors, None).embedding == "given"
+    assert token_set(vectors, 16).embedding == "linear"
+    assert token_set(vectors, 16).embedded(0).shape == (2, 5, 16)
+    ids = token_set(torch.tensor([[1, 0, 3]]), 16)
+    assert (ids.embedding, ids.vocabulary, ids.learned) == ("table", 4, True)
+    torch.testing.assert_close(ids.embedded(0)[0, 1], ids.embedded(0)[0, 1])
+    assert not torch.equal(ids.embedded(0), ids.embedded(1))

@@ -1,0 +1,106 @@
+"""Short attention against its definition in float64, on a CPU and by the kernels for a GPU."""
+
+import pytest
+import torch
+
+from headwise.attention import HeadGeometry, mha
+from headwise.attention.short import SERVED, served, short_attention
+from headwise.randomness import stream
+
+cuda = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+def heads(*shape, device="cpu", dtype=torch.float32, spread=1.5):
+    """Queries, keys, values and a direction for the gradient."""
+    generator = stream(5, "short heads")
+    drawn = (spread * torch.randn(shape, generator=generator) for _ in range(4))
+    return [t.to(device=device, dtype=dtype) for t in drawn]
+
+
+def by_definition(q, k, v, scale):
+    weights = (scale * torch.einsum("snhr,smhr->shnm", q, k)).softmax(-1)
+    return torch.einsum("shnm,smhr->snhr", weights, v)
+
+
+def answer_and_gradients(rule, q, k, v, direction, scale=0.7):
+    leaves = [t.detach().clone().requires_grad_() for t in (q, k, v)]
+    out = rule(*leaves, scale)
+    return [out.detach(), *torch.autograd.grad(out, leaves, direction)]
+
+
+def compare(found, wanted, tolerance):
+    for ours, theirs in zip(found, wanted, strict=True):
+        scale = max(1.0, float(theirs.abs().max()))
+        torch.testing.assert_close(
+            ours.double().cpu(), theirs.double().cpu(), rtol=0, atol=tolerance * scale
+        )
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 8])
+@pytest.mark.parametrize("number", [1, 20])
+def test_the_plain_path_is_the_definition(number, rank):
+    given = heads(3, 5, number, rank, dtype=torch.float64)
+    found = answer_and_gradients(short_attention, *given)
+    compare(found, answer_and_gradients(by_definition, *given), 1e-13)
+
+
+def test_other_devices_and_dtypes_are_not_served():
+    assert not served(*heads(1, 4, 2, 4)[:3])
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize("tokens", [1, 2, 7, 16, 17, 31, 64, 256])
+@pytest.mark.parametrize("number", [1, 3, 70])
+class TestKernels:
+    pytestmark = cuda
+
+    def test_they_agree_with_float64(self, tokens, number, rank):
+        given = heads(3, tokens, number, rank, device="cuda")
+        if not served(*given[:3]):
+            assert not any(rank <= r and tokens <= n for r, n in SERVED)
+            pytest.skip("left to the general kernels")
+        found = answer_and_gradients(short_attention, *given)
+        wanted = answer_and_gradients(by_definition, *(t.double() for t in given))
+        compare(found, wanted, 1e-5)
+
+
+class TestOnAGpu:
+    pytestmark = cuda
+
+    @pytest.mark.parametrize("rank", [1, 4, 16])
+    def test_large_logits(self, rank):
+        """Rows near one-hot, as trained full-rank heads have."""
+        given = heads(4, 16, 40, rank, device="cuda", spread=12.0)
+        found = answer_and_gradients(short_attention, *given)
+        wanted = answer_and_gradients(by_definition, *(t.double() for t in given))
+        compare(found, wanted, 2e-4)
+
+    def test_the_same_twice(self):
+        given = heads(64, 16, 128, 1, device="cuda")
+        first, second = (answer_and_gradients(short_attention, *given) for _ in range(2))
+        assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+    @pytest.mark.parametrize(("rank", "number"), [(1, 96), (4, 24), (16, 6)])
+    def test_layers_use_them(self, rank, number):
+        layer = mha(HeadGeometry.free(32, number, rank), "all").cuda()
+        tokens = torch.randn(5, 16, 32, generator=stream(0, "tokens")).cuda()
+        view = layer.view(tokens)
+        assert served(*(t.transpose(1, 2) for t in (view.queries, view.keys, view.queries)))
+        wanted = layer.double()(tokens.double())
+        compare([layer.float()(tokens)], [wanted], 1e-5)
+
+    def test_members_of_a_vectorised_call(self):
+        q, k, v, _ = (t.unflatten(0, (3, 2)) for t in heads(6, 16, 20, 4, device="cuda"))
+        found = torch.func.vmap(lambda *t: short_attention(*t, 0.7))(q, k, v)
+        wanted = torch.stack([short_attention(*t, 0.7) for t in zip(q, k, v, strict=True)])
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+    def test_bfloat16_is_summed_in_float32(self):
+        given = heads(3, 16, 20, 4, device="cuda", dtype=torch.bfloat16)
+        found = short_attention(*given[:3], 0.7)
+        wanted = by_definition(*(t.double() for t in given[:3]), 0.7)
+        assert found.dtype == torch.bfloat16
+        torch.testing.assert_close(found.double(), wanted, rtol=0.01, atol=0.01)

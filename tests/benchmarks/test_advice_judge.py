@@ -1,0 +1,145 @@
+"""The arithmetic of the judging, on rows written by hand."""
+
+import math
+
+import pytest
+from benchmarks.advice import judge, page
+from benchmarks.advice.rules import RULES, Question
+from benchmarks.advice.tasks import BENCHES
+
+from headwise.advice.curves import RankCurve
+from headwise.advice.evidence import Evidence, TokenStatistics
+
+BENCH = BENCHES["digits-patches"]
+DIMS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def evidence(model, paper, dimension=2.5):
+    """Curves given point by point."""
+    curves = tuple(
+        RankCurve(start, DIMS, tuple(means), (0.0,) * 7, 8, max(means), "given")
+        for start, means in (("model", model), ("paper", paper))
+    )
+    told = TokenStatistics(64, 16, 64, dimension, 0.0, 0.5, 0.1, learned=False)
+    return Evidence("by hand", 16, 64, curves, told, 0)
+
+
+SATURATES_AT_8 = evidence((0.1, 0.3, 0.8, 0.95, 1.0, 1.0, 1.0), (0.3, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5))
+
+
+def row(geometry, seed, score, bench=BENCH):
+    return {
+        "task": bench.name,
+        "measure": bench.measure,
+        "width": geometry.width,
+        "heads": geometry.heads,
+        "qk_rank": geometry.qk_rank,
+        "v_rank": geometry.v_rank,
+        "seed": seed,
+        "score": score,
+        "device": "by hand",
+        "dtype": "float32",
+        "torch": "2",
+        "code": "0",
+    }
+
+
+def question(regime):
+    scored = {g: {0: 0.0} for sweep in ("heads", "width") for g in BENCH.geometries(sweep)}
+    return Question(regime, 4, SATURATES_AT_8, judge.choices(BENCH.name, regime, scored))
+
+
+def chosen(rule, regime):
+    return [(g.heads, g.qk_rank) for g in RULES[rule](question(regime))]
+
+
+def test_what_each_rule_chooses_with_heads_fixed():
+    found = {rule: chosen(rule, "heads") for rule in RULES if rule != "chance"}
+    assert found == {
+        "headwise": [(4, 8)],
+        "habit (r = 64)": [(4, 64)],
+        "stock (r = d/H)": [(4, 16)],
+        "paper's rule": [(4, 2)],
+        "largest": [(4, 64)],
+        "half the parameters": [(4, 32)],
+    }
+    assert len(chosen("chance", "heads")) == 7
+
+
+def test_what_each_rule_chooses_with_the_width_fixed_and_free():
+    assert chosen("headwise", "width") == [(8, 8)]
+    assert chosen("paper's rule", "width") == [(32, 2)]
+    assert chosen("headwise", "free") == [(4, 8)]
+    assert chosen("habit (r = 64)", "free") == [(1, 64)]
+    assert chosen("largest", "free") == [(4, 64)]
+    assert chosen("half the parameters", "free") == [(4, 32)]
+    assert len(chosen("chance", "free")) == 13  # 4×16 is in both sweeps
+
+
+def rows_by_rank(scores):
+    """Rows of the heads-fixed sweep: score by rank, seeds 0 and 1 apart by their spread."""
+    return [
+        row(g, seed, scores[g.qk_rank] + seed * 0.02 * (g.qk_rank == 8))
+        for g in BENCH.geometries("heads")
+        for seed in (0, 1)
+    ]
+
+
+def test_regret_is_the_paired_difference_to_the_best_in_hindsight():
+    scores = {1: 0.5, 2: 0.6, 4: 0.7, 8: 0.8, 16: 0.9, 32: 0.85, 64: 0.85}
+    told = judge.scores_of(rows_by_rank(scores), BENCH.name, trivial=0.1)
+    ours = judge.verdict("headwise", RULES["headwise"], question("heads"), BENCH.name, told)
+    assert (ours.best.qk_rank, ours.chosen[0].qk_rank) == (16, 8)
+    assert ours.by_seed == pytest.approx((0.10, 0.08))
+    assert (ours.regret, ours.error) == pytest.approx((0.09, 0.01))
+    assert ours.cost == 8 / 64
+    assert ours.ratio is None
+
+
+def test_chance_is_the_mean_over_all_choices():
+    scores = dict(zip(DIMS, (0.5, 0.6, 0.7, 0.8, 0.9, 0.85, 0.85), strict=True))
+    told = judge.scores_of(rows_by_rank(scores), BENCH.name, trivial=0.1)
+    found = judge.verdict("chance", RULES["chance"], question("heads"), BENCH.name, told)
+    assert found.by_seed[0] == pytest.approx(0.9 - sum(scores.values()) / 7)
+    assert found.cost == pytest.approx(sum(DIMS) / 7 / 64)
+
+
+def test_errors_are_shares_of_the_trivial_error_and_told_as_a_ratio_too():
+    bench = BENCHES["farthest-planted-8"]
+    errors = dict(zip(DIMS, (0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1), strict=True))
+    rows = [row(g, s, errors[g.qk_rank], bench) for g in bench.geometries("heads") for s in (0, 1)]
+    told = judge.scores_of(rows, bench.name, trivial=0.5)
+    asked = Question("heads", 4, SATURATES_AT_8, judge.choices(bench.name, "heads", told))
+    found = judge.verdict("headwise", RULES["headwise"], asked, bench.name, told)
+    assert found.regret == pytest.approx((0.3 - 0.1) / 0.5)
+    assert found.ratio == pytest.approx(3.0)
+
+
+def test_a_run_that_diverged_counts_as_having_learned_nothing():
+    geometry = BENCH.geometries("heads")[0]
+    told = judge.scores_of([row(geometry, 0, None)], BENCH.name, trivial=0.1)
+    assert told[geometry] == {0: 0.1}
+
+
+def test_the_summary_pairs_rules_by_task_and_seed():
+    scores = {1: 0.5, 2: 0.6, 4: 0.7, 8: 0.8, 16: 0.9, 32: 0.85, 64: 0.85}
+    told = judge.scores_of(rows_by_rank(scores), BENCH.name, trivial=0.1)
+    found = [
+        judge.verdict(name, rule, question("heads"), BENCH.name, told)
+        for name, rule in RULES.items()
+    ]
+    habit = judge.summary(found, "habit (r = 64)")
+    assert habit.regret == pytest.approx(0.05) and habit.error == pytest.approx(0.0)
+    assert (habit.behind, habit.behind_error) == pytest.approx((-0.04, 0.01))
+    assert judge.summary(found, "headwise").behind == 0
+
+
+def test_one_seed_has_no_error_bar():
+    assert math.isnan(judge.mean_and_error([0.5])[1])
+
+
+def test_the_page_keeps_what_stands_around_its_tables(tmp_path):
+    place = tmp_path / "page.md"
+    place.write_text(f"# Before\n\n{page.BEGIN}\nold\n{page.END}\n\nAfter\n")
+    page.write_page(place, "new")
+    assert place.read_text() == f"# Before\n\n{page.BEGIN}\n\nnew\n\n{page.END}\n\nAfter\n"

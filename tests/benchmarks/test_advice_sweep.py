@@ -1,0 +1,141 @@
+"""The machinery of the advice sweeps, at the smallest scale."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from benchmarks.advice import sweep
+from benchmarks.advice.datasets import read_set, write_set
+from benchmarks.advice.inputs import inputs_of, stored_evidence
+from benchmarks.advice.tasks import BENCHES, RANKS, Batch, Shifted
+from torch.nn.functional import pad
+
+from headwise.attention.capture import views
+from headwise.errors import UnreadableFileError
+
+SMALL = BENCHES["farthest-planted-4"]
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """The smallest task, trained for three steps."""
+    bench = SMALL.shortened(3)
+    monkeypatch.setitem(sweep.BENCHES, bench.name, bench)
+    return bench
+
+
+def given(tmp_path, *more):
+    words = ["--tasks", SMALL.name, "--seeds", "0,1", "--rows", str(tmp_path / "rows.jsonl")]
+    return sweep.arguments([*words, *more])
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_heads_keep_exactly_the_rank_and_width_the_sweep_names(name):
+    bench = BENCHES[name]
+    fixed, split = bench.geometries("heads"), bench.geometries("width")
+    assert {g.heads for g in fixed} == {bench.shape.heads}
+    assert {g.heads * g.qk_rank for g in split} == {bench.shape.width}
+    assert [g.qk_rank for g in fixed] == [r for r in RANKS if r <= bench.shape.width]
+    assert all(g.qk_rank == g.v_rank for g in (*fixed, *split))
+    assert all(g.v_rank == bench.shape.width for g in bench.geometries("single"))
+
+
+@pytest.mark.parametrize("rank", [1, 4])
+def test_the_models_query_key_form_has_that_rank(rank):
+    geometry = SMALL.geometries("heads")[RANKS.index(rank)]
+    loaded = SMALL.load(None, "cpu")
+    model, points = SMALL.build(geometry, 0).double(), loaded.examples[0][:2].double()
+    view = next(iter(views(model, points).values()))
+    assert torch.linalg.matrix_rank(view.query_key_form()).tolist() == [rank] * 4
+
+
+def test_only_the_judged_tasks_are_marked_so():
+    assert {name for name, bench in BENCHES.items() if bench.judged} == {"imdb", "in-context"}
+
+
+def test_a_sweep_writes_a_row_for_each_seed_and_skips_what_is_there(tiny, tmp_path, capsys):
+    assert sweep.sweep(given(tmp_path, "--sweeps", "heads", "--ranks", "2")) == 0
+    rows = sweep.read_rows([tmp_path / "rows.jsonl"])
+    assert [(row["qk_rank"], row["seed"]) for row in rows] == [(8, 0), (8, 1), (1, 0), (1, 1)]
+    for row in rows:
+        assert np.isfinite(row["score"])
+        assert {"command", "code", "torch", "device", "dtype", "seed"} <= set(row)
+        assert row["attention_parameters"] == 4 * 32 * 4 * row["qk_rank"]
+    capsys.readouterr()
+    assert sweep.sweep(given(tmp_path, "--sweeps", "heads", "--ranks", "3")) == 0
+    assert [key[1:3] for key in map(sweep.key_of, sweep.read_rows([tmp_path / "rows.jsonl"]))] == [
+        (4, 8), (4, 8), (4, 1), (4, 1), (4, 16), (4, 16)
+    ]  # fmt: skip
+    assert capsys.readouterr().out.count("(4, ") == 0 and len(tiny.ranks) == 6
+
+
+def test_the_same_seed_gives_the_same_row(tiny, tmp_path):
+    for name in ("a", "b"):
+        sweep.sweep(given(tmp_path / name, "--sweeps", "heads", "--ranks", "1"))
+    one, other = (sweep.read_rows([tmp_path / name / "rows.jsonl"]) for name in ("a", "b"))
+    assert [row["score"] for row in one] == [row["score"] for row in other]
+
+
+def test_no_cell_starts_after_its_time(tiny, tmp_path, capsys):
+    assert sweep.sweep(given(tmp_path, "--seconds", "0")) == 0
+    assert "time is up" in capsys.readouterr().out
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
+def test_a_cell_that_fails_is_told_and_the_others_go_on(tiny, tmp_path, monkeypatch, capsys):
+    def build(geometry, seed):
+        if geometry.qk_rank == 8:
+            raise RuntimeError("no memory for this one")
+        return tiny.build(geometry, seed)
+
+    monkeypatch.setitem(sweep.BENCHES, tiny.name, replace(tiny, build=build))
+    assert sweep.sweep(given(tmp_path, "--sweeps", "heads", "--ranks", "2")) == 1
+    assert "no memory for this one" in capsys.readouterr().out
+    assert {row["qk_rank"] for row in sweep.read_rows([tmp_path / "rows.jsonl"])} == {1}
+
+
+def test_an_unknown_task_is_refused_with_the_names_there_are(capsys):
+    with pytest.raises(SystemExit):
+        sweep.arguments(["--tasks", "mnist", "--rows", "x"])
+    assert "digits-patches" in capsys.readouterr().err
+
+
+def test_shifted_images_are_windows_of_the_padded_ones():
+    images = torch.arange(2 * 3 * 4 * 4, dtype=torch.float32).reshape(2, 3, 4, 4)
+    margins = Batch((pad(images, (1, 1, 1, 1)),), (torch.tensor([5, 7]),))
+    task = Shifted(margins, margins, reach=1)
+    noise = torch.tensor([[[1, 0, 1, 1], [0, 1, 1, 1]], [[1, 0, 0, 2], [0, 0, 2, 0]]])
+    (found,), (labels,) = task.batch(noise)
+    assert torch.equal(found[0, 0], images[1])
+    assert torch.equal(found[0, 1], images[0].flip(-1))
+    assert torch.equal(found[1, 0], pad(images, (1, 1, 1, 1))[1, :, 0:4, 2:6])
+    assert torch.equal(found[1, 1], pad(images, (1, 1, 1, 1))[0, :, 2:6, 0:4])
+    assert labels.tolist() == [[7, 5], [7, 5]]
+    drawn = task.noise(500, torch.Generator().manual_seed(0))
+    assert drawn.amax(0).tolist() == [1, 1, 2, 2]
+    assert drawn.amin(0).tolist() == [0, 0, 0, 0]
+
+
+def test_compact_files_give_back_what_was_stored(tmp_path):
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (3, 3, 5, 5), dtype=np.uint8)
+    words = generator.integers(0, 8000, (4, 7), dtype=np.uint16)
+    write_set(tmp_path, "both", {"images": images, "words": words})
+    found = read_set(tmp_path, "both")
+    assert np.array_equal(found["images"], images) and found["images"].dtype == np.uint8
+    assert np.array_equal(found["words"], words)
+    with pytest.raises(UnreadableFileError, match="not there"):
+        read_set(tmp_path, "absent")
+
+
+def test_recorded_inputs_come_back_as_the_evidence_they_were(tmp_path):
+    loaded = SMALL.load(tmp_path, "cpu")
+    few = replace(loaded, tokens=loaded.tokens[:64])
+    row = inputs_of(replace(SMALL, load=lambda folder, device: few), tmp_path)
+    again = stored_evidence(json.loads(json.dumps(row)))
+    assert again.width == 32 and {curve.start for curve in again.curves} >= {"model", "paper"}
+    assert 3.5 < again.effective_dimension < 5.5
+    assert [one["rank"] for one in row["own_start"]] == list(SMALL.ranks)
+    assert row["own_start"][0]["rank_ratio"] < row["own_start"][-1]["rank_ratio"] <= 1

@@ -1,0 +1,141 @@
+import json
+import time
+
+import numpy as np
+import pytest
+
+NUMBERS = ("advise", "--length", 128, "--width", 64)
+
+
+@pytest.fixture
+def ran(headwise):
+    """An answer that must be well, as JSON."""
+
+    def run(*arguments: object) -> dict:
+        found = headwise("advise", *arguments, "--json")
+        assert found.code == 0, found.err
+        return json.loads(found.out)
+
+    return run
+
+
+def test_the_default_is_the_digits_and_repeats(ran):
+    first, again = ran(), ran("--data", "digits")
+    assert first == again
+    assert (first["length"], first["width"]) == (16, 64)
+    assert first["tokens"]["sequences"] == 1797
+    assert max(first["curves"][0]["half_width"]) <= 0.03
+
+
+def test_it_prints_what_its_json_says(headwise, ran):
+    found = ran("--length", 128, "--width", 64)
+    out = headwise(*NUMBERS).out
+    best = found["choices"][0]
+    assert f"of rank {best['geometry']['qk_rank']} at width 64" in out
+    row = next(line for line in out.splitlines() if "1 advised" in line)
+    assert f"{best['plateau_share']:.0%}" in row
+    assert "head dimension" in out
+    assert "Not promised" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out
+
+
+def test_numbers_alone_need_no_torch(headwise_process):
+    from subprocess import run
+    from sys import executable
+
+    code = (
+        "import sys\nfrom headwise.cli.app import main\n"
+        "try:\n    main(['advise', '--length', '512', '--width', '768'])\n"
+        "except SystemExit as stopped:\n    assert not stopped.code\n"
+        "print('torch' in sys.modules)"
+    )
+    done = run([executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_numbers_and_configs_are_quick(headwise, tmp_path):
+    """In a warm process; what importing costs is held by the test that torch stays out."""
+    config = tmp_path / "config.json"
+    config.write_text('{"n_embd": 768, "n_head": 12, "n_positions": 1024}')
+    for arguments in (("--length", 512, "--width", 768), ("--config", config)):
+        before = time.process_time()
+        assert headwise("advise", *arguments).code == 0
+        assert time.process_time() - before < 0.5
+
+
+def test_a_config_is_judged(ran, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_positions": 1024}')
+    found = ran("--config", config)
+    assert found["references"][0]["role"] == "present"
+    assert found["findings"][0].startswith("Present: 12 heads of rank 64")
+    measured = ran("--config", config, "--data", "digits", "--patch", 4)
+    assert (measured["width"], measured["length"]) == (768, 4)
+
+
+def test_the_report_and_the_export_are_written(headwise, tmp_path):
+    out = tmp_path / "deep" / "report.html"
+    ran = headwise(*NUMBERS, "--out", out)
+    assert f"report: {out}" in " ".join(ran.out.split())
+    assert "<svg" in out.read_text()
+    exported = headwise(*NUMBERS, "--multiple-of", 8, "--export", "qwen3")
+    assert json.loads(exported.out)["head_dim"] % 8 == 0
+
+
+def test_budget_and_constraints_reach_the_answer(ran):
+    found = ran("--length", 128, "--width", 64, "--params", 4096, "--kv-bytes", 64, "--kind", "gqa")
+    for choice in found["choices"]:
+        assert choice["costs"]["parameters"] <= 4096
+        assert choice["costs"]["cache_bytes_per_token"] <= 64
+    fixed = ran("--length", 128, "--width", 64, "--heads", 3, "--rank", 5)["choices"][0]
+    assert (fixed["geometry"]["heads"], fixed["geometry"]["qk_rank"]) == (3, 5)
+
+
+@pytest.fixture
+def files(tmp_path):
+    np.save(tmp_path / "equal.npy", np.ones((2, 5, 4)))
+    np.save(tmp_path / "nan.npy", np.full((2, 5, 4), np.nan))
+    np.save(tmp_path / "one.npy", np.random.default_rng(0).random((2, 1, 4)))
+    np.save(tmp_path / "ids.npy", np.arange(50).reshape(5, 10))
+    (tmp_path / "damaged.npy").write_bytes(b"\x93NUMPY nothing")
+    (tmp_path / "empty.txt").write_text(" ")
+    (tmp_path / "conv.json").write_text('{"model_type": "resnet"}')
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--data", "equal.npy"), 1, "all 10 tokens are equal"),
+        (("--data", "nan.npy"), 1, "40 of 40 token values are not finite"),
+        (("--data", "one.npy"), 1, "one token a sequence"),
+        (("--data", "ids.npy", "--vocabulary", "9"), 1, "outside a vocabulary of 9"),
+        (("--data", "damaged.npy"), 1, "damaged.npy is damaged"),
+        (("--data", "absent.npy"), 1, "there is no file absent.npy"),
+        (("--data", "empty.txt"), 1, "empty.txt holds no text"),
+        (("--data", "nowhere:loader"), 1, "nowhere:loader failed"),
+        (("--config", "conv.json"), 1, "describes no attention"),
+        (("--config", "absent.json"), 1, "cannot be opened"),
+        (
+            ("--params", "10", "--length", "9", "--width", "8"),
+            1,
+            "the smallest that would is 1 head",
+        ),
+        (("--length", "512"), 2, "--length needs --width"),
+        (("--length", "1.5", "--width", "8"), 1, "must be a whole number"),
+        (("--kind", "mqa"), 2, "--kind"),
+        (("--export", "qwen3", "--json"), 2, "not both"),
+        (("--data", "digits", "--patch", "3"), 1, "choose a patch from 1, 2, 4, 8"),
+        (("--data", "digits", "--length", "17"), 1, "sequences have 16 tokens"),
+    ],
+)
+def test_bad_input_is_one_line_and_an_exit_code(
+    headwise, files, monkeypatch, arguments, code, words
+):
+    monkeypatch.chdir(files)
+    ran = headwise("advise", *arguments)
+    assert ran.code == code, ran.err
+    assert ran.err.count("\n") == 1
+    assert words in ran.err
+    assert "Traceback" not in ran.err

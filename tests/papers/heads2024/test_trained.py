@@ -1,0 +1,190 @@
+"""Exhibits of the heads paper that train: their questions, and what they make of the answers."""
+
+import math
+
+import pytest
+
+from headwise.experiments.training_run import TrainingRun
+from headwise.papers.exhibit import Answers, Scale
+from headwise.papers.heads2024 import HEADS_2024
+from headwise.papers.heads2024.costs import H200, cheap_first, run_seconds, step_seconds
+from headwise.papers.heads2024.figure_in_context import FIGURE_IN_CONTEXT
+from headwise.papers.heads2024.figure_large_n import FIGURE_LARGE_N
+from headwise.papers.heads2024.figure_positions import FIGURE_POSITIONS
+from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
+from headwise.papers.heads2024.figure_role_of_n import FIGURE_ROLE_OF_N
+from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
+from headwise.papers.printed import printed_table
+from headwise.papers.trained_rows import (
+    OverSeeds,
+    over_seeds,
+    seeds_by,
+    trained_cell,
+    trained_curve,
+)
+from headwise.runs import Provenance, Record
+
+TRAINED = [e for e in HEADS_2024 if any(isinstance(s, TrainingRun) for s in e.specs(Scale.PAPER))]
+SOURCE = Provenance("0", "0", "cpu", None, 0.0, "", None)
+
+
+def invented(spec, loss):
+    """An answer as training would give it, with losses that a function says."""
+    rows = []
+    for seed in spec.seeds:
+        value = loss(spec) * (1 + 0.01 * seed)
+        rows.append(
+            {
+                "seed": seed,
+                "train_loss": value,
+                "best_train_loss": value,
+                "test_loss": 1.2 * value,
+                "test_score": value,
+                "diverged_at": None,
+                "trivial": 0.9,
+                "angle": 179.0,
+                "form_size": 100.0,
+                "curve_step": [1],
+                "curve_train": [1.0],
+                "curve_test": [1.0],
+            }
+        )
+    return Record(spec.key, spec.content, tuple(rows), SOURCE)
+
+
+def presented(exhibit, scale, loss):
+    records = tuple(invented(spec, loss) for spec in exhibit.specs(scale))
+    return exhibit.present(Answers(scale, records))
+
+
+def test_every_trained_exhibit_is_in_the_catalogue():
+    assert len(TRAINED) == 8
+
+
+@pytest.mark.parametrize("exhibit", TRAINED, ids=lambda e: e.name)
+@pytest.mark.parametrize("scale", list(Scale))
+def test_questions_can_be_built_are_asked_once_and_cheap_ones_first(exhibit, scale):
+    if scale not in exhibit.scales:
+        pytest.skip("has no such scale")
+    specs = exhibit.specs(scale)
+    assert len({spec.key for spec in specs}) == len(specs)
+    if exhibit is not FIGURE_WHAT_IT_LEARNS:
+        assert specs == cheap_first(specs)
+
+
+@pytest.mark.parametrize("exhibit", TRAINED, ids=lambda e: e.name)
+def test_the_paper_scale_has_five_seeds_and_both_protocols(exhibit):
+    specs = [s for s in exhibit.specs(Scale.PAPER) if isinstance(s, TrainingRun)]
+    assert {len(spec.seeds) for spec in specs} == {5}
+    if specs[0].kind == "train_neighbours":
+        assert {spec.protocol for spec in specs} == {"fixed", "fresh"}
+
+
+def test_the_papers_grid_is_its_315_runs_in_each_protocol():
+    specs = FIGURE_RANK_DEPTH.specs(Scale.PAPER)
+    assert sum(len(spec.seeds) for spec in specs) == 2 * 315
+    assert {spec.steps for spec in specs} == {100_000}
+    assert {(s.width, s.tokens, s.mlp_width, s.batch) for s in specs} == {(64, 16, 2048, 256)}
+
+
+@pytest.mark.parametrize(
+    ("exhibit", "table"),
+    [
+        (FIGURE_RANK_DEPTH, "heads2024_rank_depth"),
+        (FIGURE_POSITIONS, "heads2024_positions"),
+        (FIGURE_ROLE_OF_N, "heads2024_role_of_n"),
+        (FIGURE_IN_CONTEXT, "heads2024_in_context"),
+    ],
+)
+def test_every_printed_value_is_compared_at_the_papers_scale(exhibit, table):
+    found = presented(exhibit, Scale.PAPER, lambda spec: 0.5)
+    printed = [float(row["loss"]) for row in printed_table(table)]
+    assert sorted(cell.printed for cell in found.cells) == sorted(printed)
+    assert all(cell.measured == pytest.approx(0.5) for cell in found.cells)
+
+
+def test_a_printed_value_that_is_measured_agrees_and_one_that_is_not_differs():
+    by_place = {
+        (int(r["layers"]), float(r["exponent"]), int(r["rank"])): float(r["loss"])
+        for r in printed_table("heads2024_rank_depth")
+    }
+    exponents = {1: 1.0, 8: 1.5, 64: 2.0}
+
+    def as_printed(spec):
+        return by_place[spec.layers, exponents[spec.copies], spec.rank]
+
+    assert all(cell.agrees for cell in presented(FIGURE_RANK_DEPTH, Scale.PAPER, as_printed).cells)
+    twice = presented(FIGURE_RANK_DEPTH, Scale.PAPER, lambda spec: 2 * as_printed(spec))
+    assert not any(cell.agrees for cell in twice.cells if cell.printed > 0.1)
+
+
+@pytest.mark.parametrize(("half", "holds"), [(0.5, True), (0.05, False)])
+def test_claims_of_the_main_figure_can_fail(half, holds):
+    found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 0.01 if s.rank == s.width else half)
+    claims = dict(found.claims)
+    assert claims["one layer of full rank reaches a training loss of 0.02"]
+    assert claims["one layer of rank 32 or less stays above 0.25"] is holds
+    assert (
+        claims["with one layer and d² parameters full rank is at least 10 times better than half"]
+        is holds
+    )
+    assert any("shortened" in remark for remark in found.remarks)
+
+
+def test_panels_stand_in_rows_of_protocols_and_carry_the_baseline():
+    found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda spec: 0.5)
+    assert [panel.y_label.split(",")[0] for panel in found.panels] == (
+        ["best training loss"] * 3 + ["test loss"] * 3
+    )
+    assert all(("trivial", 0.9) in panel.levels for panel in found.panels)
+    assert any(len(curve.printed) for curve in found.panels[0].curves)
+    assert not any(len(curve.printed) for curve in found.panels[3].curves)
+
+
+def test_growing_n_is_a_claim_that_can_fail():
+    rising = presented(FIGURE_LARGE_N, Scale.GPU, lambda s: 0.01 * s.tokens)
+    falling = presented(FIGURE_LARGE_N, Scale.GPU, lambda s: 1 / s.tokens)
+    assert [rising.claims[0][1], falling.claims[0][1]] == [True, False]
+
+
+def test_what_full_rank_learns_asks_nothing_new():
+    asked = {spec.key for spec in FIGURE_RANK_DEPTH.specs(Scale.GPU)}
+    assert {spec.key for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU)} <= asked
+    found = presented(FIGURE_WHAT_IT_LEARNS, Scale.GPU, lambda spec: 0.5)
+    assert found.tables[0].rows[0] == (1, 179.0, 179.6, 100, 2399.0)
+
+
+def test_diverged_seeds_count_in_no_mean():
+    found = over_seeds([{"x": 1.0}, {"x": None}, {"x": 3.0}], "x")
+    assert found == OverSeeds(2.0, math.sqrt(2), 1.0, 2, 1)
+    assert found.stderr == pytest.approx(1.0)
+    assert seeds_by([{"rank": 1, "x": None}, {"rank": 2, "x": 1.0}], "rank", "x").keys() == {2}
+
+
+def test_one_seed_has_no_spread():
+    assert over_seeds([{"x": 1.0}], "x").stderr == 0
+
+
+def test_bands_stay_above_zero_on_a_logarithmic_axis():
+    curve = trained_curve("it", {1: OverSeeds(0.1, 5.0, 0.01, 2)})
+    assert curve.spread[0] < 0.1
+
+
+def test_what_is_compared_is_the_minimum():
+    cell = trained_cell("it", OverSeeds(0.9, 0.0, 0.5, 2), 0.51)
+    assert cell.measured == 0.5
+    # Two per cent of the printed value, as it was read off, is the whole of the tolerance.
+    assert cell.tolerance == pytest.approx(0.015)
+    assert trained_cell("it", OverSeeds(2.0, 0.0, 2.0, 2), 2.0).tolerance == pytest.approx(0.04)
+
+
+def test_costs_grow_with_what_is_done():
+    by = {copies: [s for s in FIGURE_RANK_DEPTH.specs(Scale.PAPER) if s.copies == copies]
+          for copies in (1, 64)}  # fmt: skip
+    cheap, dear = by[1][0], by[64][-1]
+    assert step_seconds(cheap) < step_seconds(dear)
+    assert run_seconds(cheap) > cheap.steps * step_seconds(cheap)
+    # No estimate may lie below what the products alone would take.
+    rows = dear.batch * dear.tokens * dear.layers
+    products = 6 * rows * 64 * (4 * 4096 + 2 * 2048) * len(dear.seeds)
+    assert step_seconds(dear) >= products / H200.flops

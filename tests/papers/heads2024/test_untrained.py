@@ -1,0 +1,59 @@
+"""Exhibits of the heads paper that need no training, in miniature."""
+
+import pytest
+
+from headwise.papers.exhibit import Scale
+from headwise.papers.heads2024.figure_construction import FIGURE_CONSTRUCTION
+from headwise.papers.heads2024.figure_lower_bound import FIGURE_LOWER_BOUND
+from headwise.papers.heads2024.figure_majority_vote import FIGURE_MAJORITY_VOTE
+from headwise.papers.heads2024.table_models import TABLE_MODELS, heads_of
+from headwise.runs import Record, Records
+from headwise.runs.attempt import attempt
+
+
+def shown(exhibit, scale=Scale.MINIATURE):
+    records = []
+    for spec in exhibit.specs(scale):
+        outcome = attempt(spec)
+        records.append(Record(spec.key, spec.content, outcome.rows, outcome.provenance))
+    return exhibit.presented(Records(records), scale)
+
+
+@pytest.mark.parametrize("exhibit", [FIGURE_MAJORITY_VOTE, FIGURE_CONSTRUCTION])
+def test_every_claim_holds(exhibit):
+    found = shown(exhibit)
+    assert found.claims
+    assert all(holds for _, holds in found.claims)
+    assert all(len(curve.mean) > 1 for panel in found.panels for curve in panel.curves)
+
+
+def test_lines_of_the_bound_run_from_few_heads_to_many():
+    found = shown(FIGURE_LOWER_BOUND)
+    for panel in found.panels:
+        for curve in panel.curves:
+            assert list(curve.law.x) == sorted(set(curve.law.x))
+            assert list(curve.law.y) == sorted(curve.law.y, reverse=True)
+            # More kinds of value matrices can only lower the least error.
+    bounds, random = found.panels
+    assert all(a <= b for c in bounds.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
+    assert all(a >= b for c in random.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
+
+
+@pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])
+def test_no_question_is_asked_twice(scale):
+    keys = [spec.key for spec in FIGURE_LOWER_BOUND.specs(scale)]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_survey():
+    table = shown(TABLE_MODELS).tables[0]
+    assert len(table.rows) == 13
+    heads = {row[0]: row[5] for row in table.rows}
+    assert heads["PaLM"] == "2d/3r = 48"
+    assert heads["GPT-3"] == "d/r = 96"
+    assert all(0.17 < row[6] < 0.19 for row in table.rows)
+
+
+def test_a_formula_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="no multiple of d/r"):
+        heads_of("4d", 512, 64)

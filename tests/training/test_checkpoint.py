@@ -1,0 +1,149 @@
+"""Runs that stop and go on: the same to the last bit, whatever stopped them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from headwise.errors import CheckpointError, UnreadableFileError
+from headwise.training import Saving, checkpoint
+from headwise.training.ensemble import Ensemble
+from headwise.training.loop import _Run
+from training.small import PROTOCOLS, TASK, VARIANTS, run, settings
+
+
+def same(one, other):
+    assert one.rows == other.rows
+    assert all(torch.equal(one.parameters[n], other.parameters[n]) for n in one.parameters)
+
+
+def stopped_at(step, saving, **more):
+    """A run that ends after ``step`` updates, as if its process had ended there."""
+    ensemble = Ensemble(VARIANTS, TASK, settings(**more))
+    going = _Run(ensemble, lambda row: None, saving)
+    for number in range(step):
+        ensemble.noise.prepare(number)
+        ensemble.advance()
+        if number + 1 in (1, 2, 3, 4, 6, 7, 10, 13, 18, 24, 32, 40):
+            for row in ensemble.rows():
+                going._tell(row)
+    going._save()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("step", [0, 1, 5, 10, 39])
+def test_a_run_goes_on_to_the_same_curve_and_parameters(protocol, step, tmp_path):
+    saving = Saving(tmp_path / "run.pt", "small")
+    whole = run(protocol, rows_per_decade=8)
+    stopped_at(step, saving, protocol=protocol, rows_per_decade=8)
+    told = []
+    resumed = run(protocol, saving, told.append, rows_per_decade=8)
+    same(resumed, whole)
+    assert tuple(told) == whole.rows
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    saving = Saving(tmp_path / "run.pt", "small")
+    whole = run(saving=saving)
+    again = run(saving=saving)
+    same(again, whole)
+    assert again.steps_per_second == 0
+
+
+def strike(path, protocol, steps, at_step):
+    """Start the run in a process and kill it, with no warning, once it has reached a step."""
+    script = Path(__file__).with_name("small.py")
+    roots = [str(script.parents[2] / "src"), str(script.parents[1])]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(roots), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, str(script), str(path), protocol, str(steps)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env) as process:
+        for line in process.stdout:
+            if int(line) >= at_step:
+                break
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+    return process.returncode
+
+
+@pytest.mark.parametrize("protocol", ["fresh", "shuffled"])
+def test_a_killed_run_goes_on_to_the_same_curve(protocol, tmp_path):
+    path = tmp_path / "run.pt"
+    assert strike(path, protocol, 600, at_step=60) == -signal.SIGKILL
+    saved = torch.load(path, weights_only=True)
+    assert 0 < int(saved["state"]["step"]) < 600
+    resumed = run(protocol, Saving(path, "small", seconds=1e9), steps=600)
+    same(resumed, run(protocol, steps=600))
+
+
+def test_a_kill_while_saving_leaves_the_older_checkpoint(tmp_path, monkeypatch):
+    """The process ends in the middle of a write: half a file is there, and the old one whole."""
+    saving = Saving(tmp_path / "run.pt", "small")
+    stopped_at(5, saving)
+    before = saving.path.read_bytes()
+
+    def half(content, file):
+        file.write(b"half of a checkpoint")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint.torch, "save", half)
+    with pytest.raises(KeyboardInterrupt):
+        stopped_at(7, saving)
+    monkeypatch.undo()
+    assert saving.path.read_bytes() == before
+    same(run(saving=saving), run())
+
+
+def test_kills_at_random_moments_of_saving_never_leave_a_broken_file(tmp_path):
+    """Saving without pause, so that kills fall into it; every file left can be read."""
+    path = tmp_path / "run.pt"
+    for attempt in range(4):
+        strike(path, "fresh", 600, at_step=10 + 40 * attempt)
+        if path.exists():
+            assert int(torch.load(path, weights_only=True)["state"]["step"]) > 0
+    assert path.exists()
+
+
+def test_another_key_is_refused_and_nothing_overwritten(tmp_path):
+    saving = Saving(tmp_path / "run.pt", "small")
+    stopped_at(5, saving)
+    before = saving.path.read_bytes()
+    with pytest.raises(CheckpointError, match="belongs to 'small', not 'other'; save elsewhere"):
+        run(saving=Saving(saving.path, "other"))
+    assert saving.path.read_bytes() == before
+
+
+def test_other_settings_are_refused_with_the_difference(tmp_path):
+    saving = Saving(tmp_path / "run.pt", "small")
+    stopped_at(5, saving)
+    with pytest.raises(CheckpointError, match="steps=40 there, steps=50 here"):
+        run(saving=saving, steps=50)
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 damaged"])
+def test_a_damaged_file_is_refused_in_one_line(content, tmp_path):
+    path = tmp_path / "run.pt"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableFileError, match="remove it to start again") as caught:
+        run(saving=Saving(path, "small"))
+    assert "\n" not in str(caught.value)
+
+
+def test_another_file_of_torch_is_refused(tmp_path):
+    path = tmp_path / "run.pt"
+    torch.save({"weights": torch.ones(2)}, path)
+    with pytest.raises(UnreadableFileError, match="no checkpoint of this version"):
+        run(saving=Saving(path, "small"))
+
+
+def test_saves_are_as_far_apart_as_asked(tmp_path):
+    path = tmp_path / "run.pt"
+    start = time.monotonic()
+    run(saving=Saving(path, "small", seconds=3600))
+    assert time.monotonic() - start < 600
+    assert int(torch.load(path, weights_only=True)["state"]["step"]) == 40
+    assert not path.with_name("run.pt.partial").exists()
