@@ -14,6 +14,8 @@ from headwise.geometry import HeadGeometry
 
 BEGIN, END = "<!-- tables: begin (made by benchmarks.advice.judge) -->", "<!-- tables: end -->"
 
+NONE_YET = "No sweep is complete enough to judge a rule by."
+
 REGIMES: dict[Regime, str] = {
     "heads": "Heads fixed, the rule chooses the rank",
     "width": "Heads × rank = width, the rule chooses the split (parameters are equal)",
@@ -29,8 +31,8 @@ SWEEPS: dict[SweepName, str] = {
 
 def report(verdicts: Sequence[Verdict], rows: Sequence[Row], inputs: Sequence[Row]) -> str:
     """All tables."""
-    parts = [*_summaries(verdicts), *_regrets(verdicts), *_scores(rows, inputs), _origin(rows)]
-    return "\n\n".join(parts)
+    judged = [*_summaries(verdicts), *_regrets(verdicts)] if verdicts else [NONE_YET]
+    return "\n\n".join([*judged, *_scores(rows, inputs), _origin(rows)])
 
 
 def write_page(path: Path, text: str) -> None:

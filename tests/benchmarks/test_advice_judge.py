@@ -1,15 +1,19 @@
 """The arithmetic of the judging, on rows written by hand."""
 
 import math
+from pathlib import Path
 
 import pytest
 from benchmarks.advice import judge, page
+from benchmarks.advice.inputs import RECORD
 from benchmarks.advice.rules import RULES, Question
+from benchmarks.advice.sweep import read_rows
 from benchmarks.advice.tasks import BENCHES
 
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence, TokenStatistics
 
+ROOT = Path(__file__).parents[2]
 BENCH = BENCHES["digits-patches"]
 DIMS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -143,3 +147,26 @@ def test_the_page_keeps_what_stands_around_its_tables(tmp_path):
     place.write_text(f"# Before\n\n{page.BEGIN}\nold\n{page.END}\n\nAfter\n")
     page.write_page(place, "new")
     assert place.read_text() == f"# Before\n\n{page.BEGIN}\n\nnew\n\n{page.END}\n\nAfter\n"
+
+
+def test_the_page_says_what_the_records_say():
+    rows = read_rows(sorted(judge.RECORDS.glob("rows*.jsonl")))
+    inputs = read_rows([RECORD])
+    text = page.report(judge.judge(rows, inputs), rows, inputs)
+    assert text in (ROOT / "docs" / "advice-judged.md").read_text(encoding="utf-8")
+
+
+def test_planted_dimensions_are_where_the_error_falls():
+    """The committed rows, not a training: one head, queries and keys of rank r alone."""
+    rows = read_rows(sorted(judge.RECORDS.glob("rows*.jsonl")))
+    trivial = {row["task"]: row["trivial"] for row in read_rows([RECORD])}
+    for planted in (4, 8, 16):
+        bench = BENCHES[f"farthest-planted-{planted}"]
+        scores = judge.scores_of(rows, bench.name, trivial[bench.name])
+        error = {
+            g.qk_rank: -judge.mean_and_error(list(scores[g].values()))[0]
+            for g in bench.geometries("single")
+        }
+        whole = 1 - error[32]
+        assert (1 - error[planted]) / whole > 0.75
+        assert (1 - error[planted // 2]) / whole < 0.65

@@ -50,6 +50,37 @@ def test_a_panel_shows_everything_it_was_given():
     assert band.get_paths()[0].get_extents().ymin == pytest.approx(0.08)
 
 
+def test_the_legend_stands_beside_the_axes():
+    """Whatever the curves do, no entry of the legend lies on them."""
+    figure = draw([PANEL, Panel("Other", "x", "y", (curve("alone"),))])
+    figure.canvas.draw()
+    for axes in figure.axes:
+        legend = axes.get_legend().get_window_extent()
+        assert legend.x0 >= axes.get_window_extent().x1
+
+
+def test_panels_that_name_the_same_curves_share_a_legend():
+    first, second = draw([PANEL, PANEL]).axes
+    assert first.get_legend() is None
+    assert second.get_legend() is not None
+
+
+def test_ticks_and_levels_are_those_given():
+    panel = Panel(
+        "Rank",
+        "head dimension",
+        "rank",
+        (curve(),),
+        "log",
+        x_ticks=(2, 6, 96),
+        levels=(("a", 0.6),),
+    )
+    (axes,) = draw([panel]).axes
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["2", "6", "96"]
+    assert [text.get_text() for text in axes.texts] == ["a"]
+    assert any(list(line.get_ydata()) == [0.6, 0.6] for line in axes.lines)
+
+
 def test_curves_differ_without_colour():
     def darkness(colour):
         red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))

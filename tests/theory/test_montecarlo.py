@@ -12,7 +12,9 @@ from headwise.theory.ensembles import (
     IndependentHead,
     InputHead,
     PlateauHead,
+    RandomInputHead,
     WideHead,
+    normal,
     uniform,
 )
 from headwise.theory.law import barrier_ratio
@@ -93,6 +95,27 @@ def test_orthonormal_inputs_make_the_independent_head():
     mine = simulate_ratio(InputHead(inputs, 8), draws=400, seed=1)
     plain = simulate_ratio(IndependentHead(40, 8), draws=400, seed=2)
     assert mine.mean == pytest.approx(plain.mean, abs=4 * (mine.stderr + plain.stderr))
+
+
+def test_weights_drawn_in_the_span_of_the_inputs_are_weights_of_the_whole_width():
+    """A few inputs in many dimensions, and the same inputs with every weight drawn."""
+
+    def alike(shape, generator):
+        # Far from orthonormal, so that the inputs' inner products matter.
+        shared = torch.ones(shape[-1], dtype=torch.float64)
+        return normal(shape, generator) + shared
+
+    class WholeWidth(RandomInputHead):
+        def _draw(self, heads, generator):
+            inputs = self.inputs((heads, self.length, self.width), generator)
+            shape = (heads, self.width, self.head_dim)
+            return inputs @ normal(shape, generator), inputs @ normal(shape, generator)
+
+    short = simulate_ratio(RandomInputHead(12, 4, width=30, inputs=alike), 2000, seed=1)
+    whole = simulate_ratio(WholeWidth(12, 4, width=30, inputs=alike), 2000, seed=2)
+    assert short.mean == pytest.approx(whole.mean, abs=4 * (short.stderr + whole.stderr))
+    plain = simulate_ratio(IndependentHead(12, 4), 2000, seed=3)
+    assert short.mean < plain.mean - 4 * (short.stderr + plain.stderr)
 
 
 @pytest.mark.parametrize("ensemble", [PlateauHead, WideHead])

@@ -72,7 +72,7 @@ class Lines:
 
     def ended(self) -> None:
         """Tell how it went, unless it was over at once."""
-        if time.monotonic() - self._start >= PATIENCE:
+        if self._done and time.monotonic() - self._start >= PATIENCE:
             self._say(self._progress())
 
     def _progress(self) -> str:

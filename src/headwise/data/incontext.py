@@ -21,7 +21,7 @@ class Curriculum:
 
     first_dimensions: int = 5
     first_points: int = 11
-    every: float = 2000.0
+    every: float | int = 2000.0
 
     def at(self, step: Tensor, *, dimensions: int, points: int) -> tuple[Tensor, Tensor]:
         """How many dimensions and points are in use after this many steps."""

@@ -38,7 +38,7 @@ class Planted:
     True
     """
 
-    effective_dimension: float
+    effective_dimension: float | int
 
     def decay(self, width: int) -> float:
         """ρ for points of this width."""

@@ -106,10 +106,7 @@ class TrainNeighbours(TrainingRun, frozen=True):
         """What one layer without positions has learnt: there M is one matrix per head."""
         if self.layers > 1 or self.positions != "none":
             return {}
-        model = done.model(member)
-        assert isinstance(model, NeighbourEncoder)
-        projection = model.stack.blocks[0].attention.projection
+        names = (f"stack.blocks.0.attention.projection.{name}.weight" for name in ("query", "key"))
+        queries, keys = (done.parameters[name][member] for name in names)
         cut = (self.heads, self.rank, self.width)
-        return form_row(
-            projection.query.weight.detach().view(cut), projection.key.weight.detach().view(cut)
-        )
+        return form_row(queries.view(cut), keys.view(cut))

@@ -94,4 +94,4 @@ def _claims_table(shown: Presentation) -> list[Table]:
         return []
     rows = tuple((claim, "holds" if holds else "does not hold") for claim, holds in shown.claims)
     stressed = frozenset((i, 1) for i, (_, holds) in enumerate(shown.claims) if not holds)
-    return [Table(("claim", "seen"), rows, stressed, title="What the paper says in words")]
+    return [Table(("claim", "seen"), rows, stressed, title="Claims, and what was seen")]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLOURS = ("#1d3557", "#a4243b", "#3f7d20", "#7b5ea7", "#4c8f9c", "#d98324", "#62b6d9", "#b8c0c8")
 MARKERS = ("o", "s", "^", "D", "<", "v", "P", "X")
 #: Where curves lie on each other, broken lines let the one below show.
-LINES = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1.5, 1.5)), (0, (1.5, 1)))
+LINES = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 #: What files are written of each figure.
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -140,7 +140,8 @@ def draw(panels: Sequence[Panel]) -> Any:
     with _style():
         figure = Figure(figsize=(width, 3.5 * rows), layout="constrained")
         places = figure.subplots(rows, columns, squeeze=False).flat
-        for axes, panel, with_legend in zip(places, panels, named, strict=False):
+        # Places last: a place taken when panels are over would be neither drawn nor removed.
+        for panel, with_legend, axes in zip(panels, named, places, strict=False):
             _draw_panel(axes, panel)
             if with_legend:
                 # Beside the axes: inside, it would cover data sooner or later.

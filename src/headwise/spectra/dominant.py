@@ -93,7 +93,7 @@ def _weights(values: Tensor, reach: float) -> Weights:
     made = machine_code.scan_log_weights(values, reach, most_groups(*values.shape[1:]))
     if made is not None:
         return made
-    find = on_device.scan_log_weights if values.is_cuda else _scan_log_weights
+    find = on_device.fastest().scan_log_weights if values.is_cuda else _scan_log_weights
     found, top = find(values, reach)
     total = machine_code.weigh(found.rows, found.values, len(top))
     if total is None:
@@ -157,7 +157,7 @@ def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:
     values = matrix.reshape(batch, n, m)
     found = machine_code.scan_matrices(values, smallest, most_groups(n, m))
     if found is None:
-        find = on_device.scan_matrices if values.is_cuda else _scan_matrices
+        find = on_device.fastest().scan_matrices if values.is_cuda else _scan_matrices
         found = find(values, smallest)
     doubt = storage_error(matrix).flatten().cpu().numpy()
     return DominantEntries.of(found, (n, m), DROPPED_SHARE * epsilon, doubt)

@@ -120,14 +120,19 @@ class RandomInputHead:
 
     def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Queries and keys of this many independent heads."""
-        together = max(1, _AT_ONCE // (self.width * (self.length + 2 * self.head_dim)))
+        size = self.length * self.width + 2 * min(self.length, self.width) * self.head_dim
+        together = max(1, _AT_ONCE // size)
         sizes = [min(together, heads - start) for start in range(0, heads, together)]
         pairs = [self._draw(size, generator) for size in sizes]
         return torch.cat([q for q, _ in pairs]), torch.cat([k for _, k in pairs])
 
     def _draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         inputs = self.inputs((heads, self.length, self.width), generator)
-        shape = (heads, self.width, self.head_dim)
+        if self.length < self.width:
+            # A Gaussian matrix looks the same in every basis, so weights are drawn in one of the
+            # inputs' span: length rows of them and not width.
+            inputs = torch.linalg.qr(inputs.mT, mode="r").R.mT
+        shape = (heads, min(self.length, self.width), self.head_dim)
         return inputs @ normal(shape, generator), inputs @ normal(shape, generator)
 
 

@@ -28,7 +28,7 @@ class Saving:
 
     path: Path
     key: str
-    seconds: float = 60.0
+    seconds: float | int = 60.0
 
 
 def save(
@@ -77,8 +77,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+        told = [*str(error).splitlines(), type(error).__name__][0]
         raise UnreadableFileError(
-            f"{path} is no checkpoint that can be read ({str(error).splitlines()[0]})",
+            f"{path} is no checkpoint that can be read ({told})",
             hint="remove it to start again",
         ) from None
     if not isinstance(content, dict) or content.get("version") != VERSION:

@@ -13,6 +13,7 @@ from headwise.papers.heads2024.figure_large_n import FIGURE_LARGE_N
 from headwise.papers.heads2024.figure_positions import FIGURE_POSITIONS
 from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
 from headwise.papers.heads2024.figure_role_of_n import FIGURE_ROLE_OF_N
+from headwise.papers.heads2024.figure_saturation import FIGURE_SATURATION
 from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
 from headwise.papers.printed import printed_table
 from headwise.papers.trained_rows import (
@@ -58,7 +59,7 @@ def presented(exhibit, scale, loss):
 
 
 def test_every_trained_exhibit_is_in_the_catalogue():
-    assert len(TRAINED) == 8
+    assert len(TRAINED) == 9
 
 
 @pytest.mark.parametrize("exhibit", TRAINED, ids=lambda e: e.name)
@@ -68,7 +69,7 @@ def test_questions_can_be_built_are_asked_once_and_cheap_ones_first(exhibit, sca
         pytest.skip("has no such scale")
     specs = exhibit.specs(scale)
     assert len({spec.key for spec in specs}) == len(specs)
-    if exhibit is not FIGURE_WHAT_IT_LEARNS:
+    if exhibit not in (FIGURE_WHAT_IT_LEARNS, FIGURE_SATURATION):
         assert specs == cheap_first(specs)
 
 
@@ -152,6 +153,23 @@ def test_what_full_rank_learns_asks_nothing_new():
     assert {spec.key for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU)} <= asked
     found = presented(FIGURE_WHAT_IT_LEARNS, Scale.GPU, lambda spec: 0.5)
     assert found.tables[0].rows[0] == (1, 179.0, 179.6, 100, 2399.0)
+
+
+@pytest.mark.parametrize(("low", "holds"), [(0.5, True), (0.01, False)])
+def test_where_the_two_rules_disagree(low, holds):
+    records = [
+        invented(spec, lambda s: 0.01 if s.rank == s.width else low)
+        if isinstance(spec, TrainingRun)
+        else Record(spec.key, spec.content, (measured(spec.head_dim),), SOURCE)
+        for spec in FIGURE_SATURATION.specs(Scale.GPU)
+    ]
+    found = FIGURE_SATURATION.present(Answers(Scale.GPU, tuple(records)))
+    assert [seen for _, seen in found.claims] == [True, holds]
+    assert "takes r = 8" in found.remarks[0]
+
+
+def measured(head_dim):
+    return {"mean": min(head_dim, 8) / 20, "std": 0.1, "count": 64, "stderr": 0.01}
 
 
 def test_diverged_seeds_count_in_no_mean():

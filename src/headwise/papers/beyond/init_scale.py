@@ -18,7 +18,7 @@ from headwise.theory import barrier_ratio
 HEAD_DIMS = (2, 4, 8, 16, 32, 64, 96, 192)
 
 #: What T is, as a multiple of √d_h, and the head dimensions it is varied for.
-HEATS = tuple(10**power for power in (-2, -1, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5))
+HEATS = tuple(10.0**power for power in (-2, -1, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5))
 HEATED = (2, 8, 64)
 
 #: How many standard errors count as noise.
@@ -188,13 +188,14 @@ def _claims(
 def _remarks(begun: dict[str, list[Row]], heated: Sequence[Row]) -> tuple[str, ...]:
     smallest, widest = (_of_dim(heated, pick(_dims(heated))) for pick in (min, max))
     full = [row["logit_size"] for row in widest if row["mean"] > 0.99]
+    ends = f"for logits from {_about(min(full))} to {_about(max(full))}" if full else "nowhere"
     return (
         "The barrier belongs to rows that are nearly one-hot. N(0, 1) weights make logits of about "
         f"{begun['N(0, 1) weights'][0]['logit_size']:.0f}; the usual initialisations, and layer "
         "norm, make them about 1, where a softmax row has all its entries and the ε-rank is full.",
-        f"At d_h {widest[0]['head_dim']} the rank is full for logits from {_about(min(full))} to "
-        f"{_about(max(full))}. Still smaller logits make attention uniform: at d_h "
-        f"{smallest[0]['head_dim']} and logits of {_about(smallest[0]['logit_size'])} the rank is "
+        f"At d_h {widest[0]['head_dim']} the rank is full {ends}. Still smaller logits make "
+        f"attention uniform: at d_h {smallest[0]['head_dim']} and logits of "
+        f"{_about(smallest[0]['logit_size'])} the rank is "
         f"{smallest[0]['mean']:.2f} of the length, for another reason than the barrier.",
         "A full ε-rank at initialisation does not mean a useful spectrum: at ε = 1e-8 it counts "
         "directions that carry next to nothing.",

@@ -10,6 +10,7 @@ from headwise.papers.heads2024.figure_positions import FIGURE_POSITIONS
 from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
 from headwise.papers.heads2024.figure_role_of_d import FIGURE_ROLE_OF_D
 from headwise.papers.heads2024.figure_role_of_n import FIGURE_ROLE_OF_N
+from headwise.papers.heads2024.figure_saturation import FIGURE_SATURATION
 from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
 from headwise.papers.heads2024.table_models import TABLE_MODELS
 
@@ -17,6 +18,7 @@ from headwise.papers.heads2024.table_models import TABLE_MODELS
 HEADS_2024: tuple[Exhibit, ...] = (
     FIGURE_RANK_DEPTH,
     FIGURE_WHAT_IT_LEARNS,
+    FIGURE_SATURATION,
     FIGURE_POSITIONS,
     FIGURE_ROLE_OF_N,
     FIGURE_ROLE_OF_D,

@@ -73,6 +73,7 @@ def _panel(rows: list[Row], dimensions: int, printed: dict[Place, float]) -> Pan
         x_scale="log",
         y_scale="log",
         levels=(("trivial", own[0]["trivial"]),),
+        x_ticks=tuple(sorted({row["heads"] for row in own})),
     )
 
 

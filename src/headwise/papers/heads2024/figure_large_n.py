@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import LARGE_N
@@ -38,14 +40,7 @@ def _present(answers: Answers) -> Presentation:
     trivial = {row["tokens"]: row["trivial"] for row in rows}
     line = Line(tuple(sorted(trivial)), tuple(trivial[n] for n in sorted(trivial)))
     shown = tuple(
-        type(panel)(
-            panel.title,
-            panel.x_label,
-            panel.y_label,
-            (*panel.curves, Curve("trivial", line)),
-            x_scale="log",
-            y_scale="log",
-        )
+        replace(panel, curves=(*panel.curves, Curve("trivial", line)), levels=())
         for panel in panels
     )
     return Presentation(

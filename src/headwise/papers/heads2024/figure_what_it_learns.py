@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.figure_rank_depth import questions
 from headwise.papers.heads2024.trained import schedule_remarks
@@ -21,6 +24,7 @@ def _present(answers: Answers) -> Presentation:
     width = max(row["width"] for row in rows)
     full = [row for row in rows if row["rank"] == width]
     printed = {} if answers.scale in (Scale.MINIATURE, Scale.LAPTOP) else _printed()
+    ranks = tuple(sorted({row["rank"] for row in rows}))
     table = _table(full, printed)
     return Presentation(
         panels=(
@@ -31,13 +35,25 @@ def _present(answers: Answers) -> Presentation:
                 _angles(rows),
                 x_scale="log",
                 levels=(("−I", 180.0), ("at random", 90.0)),
+                law_label="−c · projection",
+                x_ticks=ranks,
             ),
-            Panel("Size of M", "rank r", "‖M‖_F / √d", _sizes(rows), x_scale="log", y_scale="log"),
+            Panel(
+                "Size of M",
+                "rank r",
+                "‖M‖_F / √d",
+                _sizes(rows),
+                x_scale="log",
+                y_scale="log",
+                x_ticks=ranks,
+            ),
         ),
         tables=(table,),
         claims=_claims(full, answers.scale),
         remarks=(
             *schedule_remarks(answers, "100,000 steps and five"),
+            "The nearest that a form of rank r can come to −I is a multiple of −P, P a projection "
+            "on r dimensions: an angle of acos(−√(r/d)), the thin line.",
             "Angles are in degrees and sizes in units of √d, so the rule for losses is not applied "
             "to them; the size grows with the length of training.",
         ),
@@ -63,8 +79,21 @@ def _by_copies(rows: list[Row]) -> dict[int, list[Row]]:
     return {c: [r for r in rows if r["copies"] == c] for c in sorted({r["copies"] for r in rows})}
 
 
+def projection_angle(rank: int, width: int) -> float:
+    """The angle to the identity of −c·P with P a projection on r of d dimensions.
+
+    >>> round(projection_angle(8, 16)), projection_angle(4, 4)
+    (135, 180.0)
+    """
+    return math.degrees(math.acos(-math.sqrt(rank / width)))
+
+
 def _angles(rows: list[Row]) -> tuple[Curve, ...]:
-    return _curves(rows, "angle")
+    """The first curve carries the line of projections: it is the same for all."""
+    first, *rest = _curves(rows, "angle")
+    width, ranks = rows[0]["width"], sorted({row["rank"] for row in rows})
+    line = Line(tuple(ranks), tuple(projection_angle(r, width) for r in ranks))
+    return (replace(first, law=line), *rest)
 
 
 def _sizes(rows: list[Row]) -> tuple[Curve, ...]:

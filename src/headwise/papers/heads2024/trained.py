@@ -27,13 +27,17 @@ def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
     >>> [spec.protocol for spec in scheduled(Schedule(10, ranks=(2,)), width=4)]
     ['fixed', 'fresh']
     """
-    return grid(
-        TrainNeighbours,
-        {**fixed, "steps": schedule.steps, **schedule.more},
-        protocol=PROTOCOLS,
-        seeds=schedule.seeds,
-        rank=schedule.ranks,
-    )
+    return [
+        spec
+        for steps, ranks in schedule.by_steps().items()
+        for spec in grid(
+            TrainNeighbours,
+            {**fixed, "steps": steps, **schedule.more},
+            protocol=PROTOCOLS,
+            seeds=schedule.seeds,
+            rank=ranks,
+        )
+    ]
 
 
 def exponent(width: int, copies: int) -> float:
@@ -69,6 +73,7 @@ def protocol_panels(
             x_scale="log",
             y_scale="log",
             levels=baselines(labelled),
+            x_ticks=tuple(sorted({row[place[0]] for rows in labelled.values() for row in rows})),
         )
 
 

@@ -1,0 +1,183 @@
+"""headwise reproduce and report: everything in miniature end to end, and every wrong turn."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from headwise.papers.catalogue import CATALOGUE
+from headwise.papers.exhibit import Scale
+
+QUICK = "rank2026/figure_6"
+
+
+def one_line(ran, code):
+    assert ran.code == code
+    assert ran.out == ""
+    assert ran.err.startswith("headwise: ")
+    assert ran.err.count("\n") == 1
+    return ran.err
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """All exhibits in miniature, once, as a person would run them."""
+    folder = tmp_path_factory.mktemp("everything")
+    command = [sys.executable, "-m", "headwise", "reproduce", "all", "--scale", "miniature"]
+    places = ["--store", folder / "results.db", "--out", folder / "out", "--workers", "2"]
+    start = time.monotonic()
+    done = subprocess.run(
+        [*command, *map(str, places), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    print(f"every exhibit in miniature: {time.monotonic() - start:.1f} s")
+    return folder, done
+
+
+def test_everything_in_miniature(everything):
+    folder, done = everything
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    names = {e.name for e in CATALOGUE if Scale.MINIATURE in e.scales}
+    assert {one["exhibit"] for one in shown["exhibits"]} == names
+    assert {one["state"] for one in shown["exhibits"]} == {"drawn"}
+    for file in shown["files"]:
+        assert os.path.getsize(file) > 1000  # noqa: PTH202
+    text = (folder / "out" / "report.html").read_text()
+    assert all(exhibit.title.replace("&", "&amp;") in text for exhibit in CATALOGUE)
+
+
+def test_a_second_run_computes_nothing_and_draws_the_same(everything, headwise):
+    folder, _ = everything
+    before = (folder / "out" / "rank2026_figure_6.svg").read_bytes()
+    arguments = ("--store", folder / "results.db", "--out", folder / "again")
+    ran = headwise("reproduce", QUICK, *arguments)
+    assert ran.code == 0
+    assert "left" not in ran.err
+    assert (folder / "again" / "rank2026_figure_6.svg").read_bytes() == before
+
+
+def test_the_report_is_rebuilt_from_the_store(everything, headwise):
+    folder, _ = everything
+    ran = headwise("report", QUICK, "--store", folder / "results.db", "--out", folder / "report")
+    assert ran.code == 0
+    assert QUICK in ran.out
+    assert (folder / "report" / "report.html").stat().st_size > 1000
+
+
+def test_the_list_says_what_is_stored(everything, headwise):
+    folder, _ = everything
+    ran = headwise("reproduce", "--list", "--json", "--store", folder / "results.db")
+    states = {row["exhibit"]: row["scales"] for row in json.loads(ran.out)}
+    assert states[QUICK]["miniature"] == "stored"
+    assert states[QUICK]["paper"] == "missing"
+
+
+def test_a_failed_spec_is_told_and_the_rest_is_drawn(everything, headwise, tmp_path):
+    folder, _ = everything
+    copy = tmp_path / "copy.db"
+    with sqlite3.connect(folder / "results.db") as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+        (key,) = target.execute(
+            "select key from headwise_results where kind = 'orthonormality' limit 1"
+        ).fetchone()
+        target.execute(
+            "update headwise_results set rows = NULL, failure = 'ValueError: no' where key = ?",
+            (key,),
+        )
+    ran = headwise("reproduce", QUICK, "rank2026/figure_5a", "--store", copy, "--out", tmp_path)
+    assert ran.code == 1
+    assert "1 failed of 6" in ran.out
+    assert (tmp_path / "rank2026_figure_5a.png").exists()
+    assert not (tmp_path / "rank2026_figure_6.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["rank2026/figure_6b"], 1, "did you mean rank2026/figure_6"),
+        (["tabel_1"], 1, "did you mean rank2026/table_1"),
+        (["zebra"], 1, "headwise reproduce --list shows what there is"),
+        ([], 2, "name an exhibit, or all"),
+        ([QUICK, "--scale", "huge"], 2, "no scale 'huge'; choose from miniature, laptop"),
+        ([QUICK, "--scale", "gpu"], 1, "has no scale 'gpu'; choose from miniature, paper"),
+        ([QUICK, "--scale", "gpu", "--from-records"], 1, "come with headwise"),
+        ([QUICK, "--cluster", "local:2", "--workers", "2"], 2, "--workers counts processes"),
+        ([QUICK, "--device", "quantum"], 1, "no device 'quantum'"),
+    ],
+)
+def test_wrong_requests_get_one_line(headwise, tmp_path, arguments, code, words):
+    places = ("--store", tmp_path / "s.db", "--out", tmp_path / "out")
+    assert words in one_line(headwise("reproduce", *arguments, *places), code)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_a_device_that_is_not_there(headwise, tmp_path):
+    ran = headwise("reproduce", QUICK, "--device", "cuda", "--store", tmp_path / "s.db")
+    assert "there is no device 'cuda' on this machine; pass cpu" in one_line(ran, 1)
+
+
+def test_a_store_that_is_no_database(headwise, tmp_path):
+    place = tmp_path / "notes.txt"
+    place.write_text("these are my notes, and they stay\n" * 100)
+    for verb in ("reproduce", "report"):
+        one_line(headwise(verb, QUICK, "--store", place, "--out", tmp_path / "out"), 1)
+    assert place.read_text().startswith("these are my notes")
+
+
+def test_a_store_of_a_newer_version(headwise, everything, tmp_path):
+    folder, _ = everything
+    copy = tmp_path / "newer.db"
+    with sqlite3.connect(folder / "results.db") as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+        target.execute("update headwise_schema set version = 99")
+        before = target.execute("select count(*) from headwise_results").fetchone()
+    ran = headwise("reproduce", QUICK, "--store", copy, "--out", tmp_path / "out")
+    assert "version 99" in one_line(ran, 1)
+    with sqlite3.connect(copy) as left:
+        assert left.execute("select count(*) from headwise_results").fetchone() == before
+
+
+def test_places_that_cannot_be_written(headwise, everything, tmp_path):
+    folder, _ = everything
+    (tmp_path / "file").touch()
+    inside = tmp_path / "file" / "x"
+    ran = headwise("reproduce", QUICK, "--store", inside / "s.db", "--out", tmp_path / "out")
+    one_line(ran, 1)
+    ran = headwise("reproduce", QUICK, "--store", folder / "results.db", "--out", inside)
+    assert "cannot be written" in one_line(ran, 1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_read_only(headwise, everything, tmp_path):
+    folder, _ = everything
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    for places in (
+        ("--store", locked / "s.db", "--out", tmp_path / "out"),
+        ("--store", folder / "results.db", "--out", locked / "out"),
+    ):
+        one_line(headwise("reproduce", QUICK, *places), 1)
+
+
+def test_a_cluster_that_nobody_answers_for(headwise, tmp_path):
+    pytest.importorskip("distributed")
+    places = ("--store", tmp_path / "s.db", "--out", tmp_path / "out")
+    ran = headwise("reproduce", QUICK, "--cluster", "tcp://127.0.0.1:1", *places)
+    assert "tcp://127.0.0.1:1" in one_line(ran, 1)
+
+
+def test_a_report_of_nothing(headwise, tmp_path):
+    ran = headwise("report", "--store", tmp_path / "absent.db", "--out", tmp_path / "out")
+    assert "there is no store" in one_line(ran, 1)
+    ran = headwise("report", "tabel_1", "--store", tmp_path / "absent.db")
+    one_line(ran, 1)

@@ -1,0 +1,238 @@
+"""Every exhibit: its specs hold together, and its verdicts and claims can fail."""
+
+import json
+import math
+
+import pytest
+
+from headwise.experiments.kinds import Kinds
+from headwise.papers.catalogue import CATALOGUE, chosen
+from headwise.papers.comparison import FLOOR, Cell, verdict
+from headwise.papers.exhibit import Scale
+from headwise.papers.rank_rows import Pooled, falls, grows
+from headwise.runs import Provenance, Record, Records, parsed_spec
+from headwise.theory.barrier import rank_barrier
+
+FOUND = Provenance("0.1.0", "2.13.0", "cpu", "float64", 0.1, "headwise reproduce", 0)
+OFFERED = [(exhibit, scale) for exhibit in CATALOGUE for scale in exhibit.scales]
+IDS = [f"{exhibit.name}-{scale.value}" for exhibit, scale in OFFERED]
+RANK2026 = {exhibit.name.partition("/")[2]: exhibit for exhibit in chosen(["rank2026"])}
+
+
+@pytest.mark.parametrize(("exhibit", "scale"), OFFERED, ids=IDS)
+def test_specs_are_known_kinds_and_all_different(exhibit, scale):
+    specs = exhibit.specs(scale)
+    assert specs
+    assert len({spec.key for spec in specs}) == len(specs)
+    for spec in specs:
+        again = parsed_spec(Kinds, json.loads(spec.model_dump_json()))
+        assert again.key == spec.key
+
+
+def test_every_exhibit_has_a_name_a_caption_and_a_miniature():
+    assert len({exhibit.name for exhibit in CATALOGUE}) == len(CATALOGUE)
+    for exhibit in CATALOGUE:
+        assert exhibit.caption.endswith(".")
+        assert Scale.MINIATURE in exhibit.scales
+
+
+def test_paper_scale_is_what_is_printed():
+    table = RANK2026["table_1"].specs(Scale.PAPER)
+    measured = [spec for spec in table if spec.kind == "measure_rank"]
+    assert {spec.batch for spec in measured} == {32}
+    assert {spec.heads for spec in measured} == {None}
+    assert {spec.tokens for spec in measured} == {25, 50, 100, 200}
+    heats = {
+        s.temperature
+        for s in RANK2026["figure_5b"].specs(Scale.PAPER)
+        if "temperature" in s.content
+    }
+    assert heats == {1e-5, 1e-3, 1e-1, 1.0}
+
+
+def law_row(spec, level=0.6):
+    soft = {"softmax_ratio": level, "softmax_error": 0.01, "softmax_valid": True}
+    return {"barrier": 0.634, "law": level, "ratio": level, "error": 0.0, "method": "law", **soft}
+
+
+def measured_row(mean):
+    return {
+        "layer": 1,
+        "mean": mean,
+        "std": 0.03,
+        "count": 32,
+        "stderr": 0.001,
+        "undecided": 0,
+        "methods": {"near-hardmax": 32},
+        "logit_size": 10.0,
+        "input_mean": 0.0,
+        "input_spread": 1.0,
+        "collapse": 0.9,
+    }
+
+
+def planted(exhibit, mean):
+    """The exhibit at paper scale as if every measured mean were ``mean(spec)``."""
+    records = []
+    for spec in exhibit.specs(Scale.PAPER):
+        row = law_row(spec) if spec.kind == "predict_rank" else measured_row(mean(spec))
+        records.append(Record(spec.key, spec.content, (row,), FOUND))
+    return exhibit.presented(Records(records), Scale.PAPER)
+
+
+def saturating(spec):
+    return 0.63 * (1 - math.exp(-((spec.head_dim / 12) ** 0.8)))
+
+
+def flat(spec):
+    return 0.3
+
+
+@pytest.mark.parametrize(("name", "key"), [("table_1", "tokens"), ("table_2", "inputs")])
+def test_a_planted_wrong_value_differs_and_all_others_agree(name, key):
+    exhibit = RANK2026[name]
+    from headwise.papers.printed import printed_table
+
+    lines = printed_table(f"rank2026_{name}")
+    printed = {(line[key], int(line["head_dim"])): float(line["mean"]) for line in lines}
+
+    def as_printed(spec):
+        return printed[(str(getattr(spec, key)), spec.head_dim)]
+
+    assert verdict(planted(exhibit, as_printed).cells) == f"all {len(lines)} agree"
+    wrong = (lines[9][key], int(lines[9]["head_dim"]))
+
+    def one_wrong(spec):
+        there = (str(getattr(spec, key)), spec.head_dim) == wrong
+        return as_printed(spec) + 1.2 * FLOOR * there
+
+    cells = planted(exhibit, one_wrong).cells
+    assert [cell.agrees for cell in cells] == [number != 9 for number in range(len(lines))]
+
+
+@pytest.mark.parametrize("name", ["figure_1", "table_1", "table_2", "figure_2c"])
+def test_claims_of_saturation_hold_where_they_should_and_fail_where_not(name):
+    exhibit = RANK2026[name]
+    if name != "table_1":  # its last claim compares lengths
+        assert all(holds for _, holds in planted(exhibit, saturating).claims)
+    assert not any(holds for _, holds in planted(exhibit, flat).claims)
+
+
+def test_widths_and_temperatures_that_matter_are_noticed():
+    for name, field in (("figure_5a", "width"), ("figure_5b", "temperature")):
+        first, *_ = planted(RANK2026[name], saturating).claims
+        assert first[1]
+        (words, holds), *_ = planted(
+            RANK2026[name], lambda spec, field=field: 0.1 + 0.05 * math.log(getattr(spec, field))
+        ).claims
+        assert "hardly matters" in words
+        assert not holds
+
+
+def stack_records(mean, collapse):
+    exhibit = RANK2026["figure_5c"]
+    records = []
+    for spec in exhibit.specs(Scale.PAPER):
+        rows = tuple(
+            measured_row(mean(spec, layer)) | {"layer": layer, "collapse": collapse(spec, layer)}
+            for layer in spec.layers
+        )
+        records.append(Record(spec.key, spec.content, rows, FOUND))
+    return exhibit.presented(Records(records), Scale.PAPER)
+
+
+def test_depth_and_skip_connections_are_judged_from_rows():
+    falling = stack_records(
+        lambda spec, layer: 0.6 / layer,
+        lambda spec, layer: 0.9 if spec.skip else 0.9 / layer,
+    )
+    assert [holds for _, holds in falling.claims] == [True] * 4
+    rising = stack_records(lambda spec, layer: 0.05 * layer, lambda spec, layer: 0.9)
+    assert [holds for _, holds in rising.claims] == [False] * 4
+    bumpy = stack_records(
+        lambda spec, layer: 0.6 / layer + 0.1 * (layer == 8), lambda spec, layer: 0.9
+    )
+    assert [holds for _, holds in bumpy.claims][:2] == [True, False]
+
+
+def test_the_right_reading_of_the_mixtures_is_named():
+    def centred(spec):
+        return saturating(spec) * (0.7 if "(0,1), half" in spec.inputs else 1.0)
+
+    shown = planted(RANK2026["figure_2c"], centred)
+    assert "Only where rand is U(−1, 1) does rank level off" in shown.remarks[-1]
+    assert "None of the two" in planted(RANK2026["figure_2c"], flat).remarks[-1]
+    assert "Both of the two" in planted(RANK2026["figure_2c"], saturating).remarks[-1]
+
+
+def test_undecided_counts_are_stressed():
+    exhibit = RANK2026["figure_5b"]
+    records = []
+    for spec in exhibit.specs(Scale.PAPER):
+        row = law_row(spec) if spec.kind == "predict_rank" else measured_row(0.5)
+        if spec.content.get("temperature") == 1e-5:
+            row = row | {"undecided": 2}
+        records.append(Record(spec.key, spec.content, (row,), FOUND))
+    (table,) = exhibit.presented(Records(records), Scale.PAPER).tables
+    assert table.stressed == frozenset({(0, 2)})
+    assert table.rows[0][2] > 0
+
+
+def test_a_rank_above_the_bound_breaks_the_claim():
+    exhibit = RANK2026["theorem_1"]
+
+    def shown(factor, holds=True):
+        records = []
+        for spec in exhibit.specs(Scale.PAPER):
+            if spec.kind == "simulate_rank":
+                mean = factor * rank_barrier(spec.tokens) / spec.tokens
+                row = {"mean": mean, "stderr": 0.0005, "draws": spec.draws}
+            else:
+                row = {"says": "", "observed": 0.0, "stderr": 0.0, "sense": "≤", "bound": 1.0}
+                row |= {"holds": holds, "violator": 2.0, "violator_rejected": holds}
+            records.append(Record(spec.key, spec.content, (row,), FOUND))
+        return dict(exhibit.presented(Records(records), Scale.PAPER).claims)
+
+    assert all(shown(0.99).values())
+    too_high = shown(1.01)
+    assert [holds for words, holds in too_high.items() if "≤" in words] == [False] * 4
+    too_low = shown(0.9)
+    assert [holds for words, holds in too_low.items() if "3 %" in words] == [False] * 2
+    broken = shown(0.99, holds=False)
+    assert [holds for words, holds in broken.items() if words.startswith("Every")] == [False] * 2
+
+
+def test_orthonormality_that_is_not_as_expected_is_noticed():
+    exhibit = RANK2026["figure_6"]
+
+    def shown(factor):
+        records = []
+        for spec in exhibit.specs(Scale.PAPER):
+            square = 1 / spec.head_dim / 1e4
+            row = {"mean": math.sqrt(square), "std": 1e-6, "count": 128, "stderr": 1e-7}
+            row |= {"mean_square": square * factor, "square_stderr": square / 1e3}
+            row |= {"expected_square": square}
+            records.append(Record(spec.key, spec.content, (row,), FOUND))
+        return [holds for _, holds in exhibit.presented(Records(records), Scale.PAPER).claims]
+
+    assert shown(1.0) == [True] * 4
+    assert shown(1.01) == [True, True, False, True]
+    assert shown(4.0) == [True, True, False, False]
+
+
+def test_the_rule_of_agreement():
+    assert Cell("a", 0.5, 0.5149, 0.001).agrees
+    assert not Cell("a", 0.5, 0.5151, 0.001).agrees
+    assert Cell("a", 0.5, 0.52, 0.006, printed_stderr=0.004).agrees
+    assert not Cell("a", 0.5, 0.48, 0.004, printed_stderr=0.004).agrees
+
+
+def test_noise_is_no_rise():
+    def points(*means):
+        return {place: Pooled(mean, 0.1, 10, 0.01) for place, mean in enumerate(means)}
+
+    assert grows(points(0.1, 0.5, 0.47, 0.6))
+    assert not grows(points(0.1, 0.5, 0.4, 0.6))
+    assert not grows(points(0.10, 0.11, 0.12))
+    assert falls(points(0.6, 0.5, 0.1))
+    assert not falls(points(0.1, 0.5, 0.6))
