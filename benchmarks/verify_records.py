@@ -4,7 +4,8 @@ Rows of a device that is here are recomputed on it: exactly (floats to 1e-9 of t
 numbers and words equal) on a CPU; within four combined standard errors on an accelerator, or
 when a row of an absent accelerator is short enough to be recomputed on the CPU. Ways of counting
 that contradict a certificate count the rounding of one processor: they too are compared within
-four standard errors. What is not recomputed is counted. Exits with 1 if a row differs. Run
+four standard errors. Of a training run the first 200 steps are run again and its learning curve
+is compared. What is not recomputed is counted. Exits with 1 if a row differs. Run
 `make verify-records`.
 """
 
@@ -28,6 +29,7 @@ from headwise.runs import Record, Row, parsed_spec, read_records
 from headwise.runs.attempt import attempt
 from headwise.runs.outcome import Failure
 from record_exhibits import RECORDS
+from verify_training import verify_cell
 
 #: How far a recomputed float may lie from the recorded one, relative to it.
 EXACT = 1e-9
@@ -74,6 +76,8 @@ def devices_here() -> dict[str, str]:
 def checked(file: str, record: Record, patience: float) -> Checked:
     """Recompute a record if that can be done here, and compare."""
     here, recorded_on = devices_here(), family(record.provenance.device)
+    if "curve_step" in record.rows[0]:
+        return _first_steps(file, record, here.get(recorded_on))
     limit = patience if recorded_on in here else SHORT
     if record.provenance.seconds > limit:
         absent = f"{recorded_on} is absent" if recorded_on not in here else "takes too long"
@@ -84,6 +88,15 @@ def checked(file: str, record: Record, patience: float) -> Checked:
     same = _exactly if recorded_on == "cpu" else _statistically
     where = first_difference(record.rows, outcome.rows, same)
     return Checked(file, record, "differs" if where else "agrees", where)
+
+
+def _first_steps(file: str, record: Record, device: str | None) -> Checked:
+    """Of what was trained the first steps are run again, on a device of the recorded kind."""
+    if device is None:
+        absent = f"{family(record.provenance.device)} is absent"
+        return Checked(file, record, f"not recomputed: {absent}")
+    found = verify_cell(record, device)
+    return Checked(file, record, "agrees" if found.agrees else "differs", found.words)
 
 
 def first_difference(old: tuple[Row, ...], new: tuple[Row, ...], same) -> str:

@@ -49,13 +49,18 @@ class Verified:
             difference <= tolerance_at(step) for step, difference in self.differences
         )
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """To which step, and how far apart at most."""
         worst = max((difference for _, difference in self.differences), default=float("nan"))
         last = max((step for step, _ in self.differences), default=0)
+        return f"to step {last} at most {worst:.1e} apart"
+
+    def __str__(self) -> str:
         verdict = "agrees" if self.agrees else "differs"
         if not self.comparable:
             verdict += f" (recorded on {self.recorded_device}, run on {self.device})"
-        return f"{self.label}: to step {last} at most {worst:.1e} apart: {verdict}"
+        return f"{self.label}: {self.words}: {verdict}"
 
 
 class _EnoughError(Exception):

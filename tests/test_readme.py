@@ -101,7 +101,8 @@ def test_the_advice_in_the_how_to_runs():
 @pytest.fixture(scope="module")
 def known() -> dict[str, str]:
     """The help of each verb."""
-    return {verb: headwise(verb, "--help") for verb in ("advise", "rank", "law", "bound", "demo")}
+    verbs = ("advise", "rank", "law", "bound", "demo", "reproduce", "report")
+    return {verb: headwise(verb, "--help") for verb in verbs}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.advice.inputs import RECORD, stored_evidence
 from benchmarks.advice.rules import RULES, Question, Regime, Rule
 from benchmarks.advice.sweep import Row, read_rows
-from benchmarks.advice.tasks import BENCHES
+from benchmarks.advice.tasks import BENCHES, SweepName
 
 from headwise.geometry import HeadGeometry
 
@@ -68,12 +68,22 @@ def _score(row: Row, trivial: float) -> float:
     return -1.0 if row["score"] is None else -row["score"] / trivial
 
 
-def choices(task: str, regime: Regime, scores: Scores) -> tuple[HeadGeometry, ...]:
-    """What was trained in a regime, smallest rank first."""
-    bench = BENCHES[task]
-    wanted = {"heads": ("heads",), "width": ("width",), "free": ("heads", "width")}[regime]
-    known = dict.fromkeys(g for sweep in wanted for g in bench.geometries(sweep))
-    return tuple(geometry for geometry in known if geometry in scores)
+SWEEPS_OF: dict[Regime, tuple[SweepName, ...]] = {
+    "heads": ("heads",),
+    "width": ("width",),
+    "free": ("heads", "width"),
+}
+
+
+def choices(task: str, regime: Regime) -> tuple[HeadGeometry, ...]:
+    """What a rule may choose in a regime, smallest rank first."""
+    sweeps = (BENCHES[task].geometries(sweep) for sweep in SWEEPS_OF[regime])
+    return tuple(dict.fromkeys(geometry for sweep in sweeps for geometry in sweep))
+
+
+def complete(task: str, regime: Regime, scores: Scores) -> bool:
+    """Whether every choice was trained: with gaps, the best and the chosen would be guesses."""
+    return all(geometry in scores for geometry in choices(task, regime))
 
 
 def verdict(name: str, rule: Rule, question: Question, task: str, scores: Scores) -> Verdict:
@@ -112,7 +122,7 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 
 def judge(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Verdict]:
-    """Every rule on every task of which sweeps and inputs are there, in every regime."""
+    """Every rule on every task whose sweeps are complete, in every regime."""
     told = {row["task"]: row for row in inputs}
     found = []
     for task in BENCHES:
@@ -121,9 +131,9 @@ def judge(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Verdict]:
         scores = scores_of(rows, task, told[task]["trivial"])
         evidence = stored_evidence(told[task])
         for regime in ("heads", "width", "free"):
-            allowed = choices(task, regime, scores)
-            if len(allowed) > 1:
-                question = Question(regime, BENCHES[task].shape.heads, evidence, allowed)
+            if complete(task, regime, scores):
+                heads = BENCHES[task].shape.heads
+                question = Question(regime, heads, evidence, choices(task, regime))
                 found += [verdict(n, rule, question, task, scores) for n, rule in RULES.items()]
     return found
 

@@ -14,8 +14,6 @@ from headwise.geometry import HeadGeometry
 
 BEGIN, END = "<!-- tables: begin (made by benchmarks.advice.judge) -->", "<!-- tables: end -->"
 
-NONE_YET = "No sweep is complete enough to judge a rule by."
-
 REGIMES: dict[Regime, str] = {
     "heads": "Heads fixed, the rule chooses the rank",
     "width": "Heads × rank = width, the rule chooses the split (parameters are equal)",
@@ -31,8 +29,9 @@ SWEEPS: dict[SweepName, str] = {
 
 def report(verdicts: Sequence[Verdict], rows: Sequence[Row], inputs: Sequence[Row]) -> str:
     """All tables."""
-    judged = [*_summaries(verdicts), *_regrets(verdicts)] if verdicts else [NONE_YET]
-    return "\n\n".join([*judged, *_scores(rows, inputs), _origin(rows)])
+    judged = [*_summaries(verdicts), *_regrets(verdicts)] if verdicts else []
+    parts = [*judged, *_missing(verdicts), *_scores(rows, inputs), _origin(rows)]
+    return "\n\n".join(parts)
 
 
 def write_page(path: Path, text: str) -> None:
@@ -76,6 +75,17 @@ def _summary_line(found: Summary) -> list[str]:
 
 def _points(value: float, error: float) -> str:
     return f"{100 * value:.1f} ± {100 * error:.1f}"
+
+
+def _missing(verdicts: Sequence[Verdict]) -> list[str]:
+    """Which sweeps have gaps, and so were not judged."""
+    known = {(v.task, v.regime) for v in verdicts}
+    gaps = {
+        regime: [task for task in BENCHES if (task, regime) not in known]
+        for regime in ("heads", "width")
+    }
+    lines = [f"* {REGIMES[r]}: {', '.join(tasks)}" for r, tasks in gaps.items() if tasks]
+    return ["**Not judged, the sweep being incomplete**\n\n" + "\n".join(lines)] if lines else []
 
 
 def _regrets(verdicts: Sequence[Verdict]) -> list[str]:

@@ -16,12 +16,14 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import torch
+from benchmarks.advice.stacked import stacked
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded, SweepName
 from benchmarks.recording import provenance
 
@@ -30,8 +32,14 @@ from headwise.models import parameter_counts
 from headwise.training import AdamW, CurveRow, Ensemble, Settings
 from headwise.training.replay import replayed
 
+#: Steps that may wait in the queue of a GPU.
+AHEAD = 20
+
 #: The order of head dimensions: what says most about the curve comes first.
 TELLING = (8, 64, 1, 16, 4, 2, 32)
+
+#: More heads than this cost far more time than parameters; such cells come last in a sweep.
+MANY_HEADS = 32
 
 Row = dict[str, Any]
 
@@ -47,6 +55,11 @@ class Cell:
     def key(self) -> tuple[str, int, int, int]:
         """What tells cells apart."""
         return (self.task, self.geometry.heads, self.geometry.qk_rank, self.geometry.v_rank)
+
+    @property
+    def slow(self) -> bool:
+        """Whether it has so many heads that attention takes most of the time."""
+        return self.geometry.heads > MANY_HEADS
 
 
 def key_of(row: Row) -> tuple[str, int, int, int]:
@@ -77,9 +90,20 @@ def _of(bench: Bench, sweep: SweepName) -> list[Cell]:
     return [Cell(bench.name, geometry) for geometry in bench.geometries(sweep)]
 
 
-def _telling(cell: Cell) -> int:
-    rank = cell.geometry.qk_rank
-    return TELLING.index(rank) if rank in TELLING else len(TELLING)
+def _telling(cell: Cell) -> tuple[bool, int]:
+    return cell.slow, TELLING.index(cell.geometry.qk_rank)
+
+
+def groups(left: Sequence[Cell], most: int) -> list[list[Cell]]:
+    """Neighbours of one task, and alike in cost, that train side by side."""
+    found: list[list[Cell]] = []
+    for cell in left:
+        last = found[-1] if found else []
+        if last and len(last) < most and (last[0].task, last[0].slow) == (cell.task, cell.slow):
+            last.append(cell)
+        else:
+            found.append([cell])
+    return found
 
 
 def settings_of(bench: Bench, given: argparse.Namespace) -> Settings:
@@ -98,25 +122,51 @@ def settings_of(bench: Bench, given: argparse.Namespace) -> Settings:
     )
 
 
-def trained_rows(bench: Bench, loaded: Loaded, cell: Cell, settings: Settings) -> list[Row]:
-    """Train all seeds of a cell together and say where each ended."""
+def trained_rows(
+    bench: Bench, loaded: Loaded, together: Sequence[Cell], settings: Settings
+) -> list[Row]:
+    """Train all seeds of some cells, side by side, and say where each ended."""
     start = time.monotonic()
-    build = bench.build
-    ensemble = Ensemble({"": lambda seed: build(cell.geometry, seed)}, loaded.task, settings)
-    _run(ensemble, settings)
-    ended = ensemble.rows()
-    seconds = time.monotonic() - start
-    return [_row(bench, cell, settings, row, seconds) for row in ended]
+    ensembles = [_ensemble(bench, loaded, cell, settings) for cell in together]
+    _run(ensembles, settings)
+    seconds = (time.monotonic() - start) / len(together)
+    return [
+        _row(bench, cell, settings, end, seconds)
+        for cell, ensemble in zip(together, ensembles, strict=True)
+        for end in ensemble.rows()
+    ]
 
 
-def _run(ensemble: Ensemble, settings: Settings) -> None:
-    """All steps, without the looks in between that a learning curve would take."""
-    advance = ensemble.advance
-    if settings.replayed:
-        advance = replayed(advance, ensemble.state, ensemble.noise.generators)
+def _ensemble(bench: Bench, loaded: Loaded, cell: Cell, settings: Settings) -> Ensemble:
+    build, geometry = bench.build, cell.geometry
+    ensemble = Ensemble({"": lambda seed: build(geometry, seed)}, loaded.task, settings)
+    ensemble.forward = stacked(build(geometry, 0))
+    return ensemble
+
+
+def _run(ensembles: Sequence[Ensemble], settings: Settings) -> None:
+    """All steps of all, in turns, without the looks in between that a learning curve takes."""
+    advances = [_on_its_stream(e) if settings.replayed else e.advance for e in ensembles]
     for step in range(settings.steps):
-        ensemble.noise.prepare(step)
-        advance()
+        for ensemble, advance in zip(ensembles, advances, strict=True):
+            ensemble.noise.prepare(step)
+            advance()
+        if settings.replayed and step % AHEAD == 0:
+            torch.cuda.synchronize()
+    if settings.replayed:
+        torch.cuda.synchronize()
+
+
+def _on_its_stream(ensemble: Ensemble) -> Callable[[], None]:
+    """A step as a graph on a stream of its own: small models leave most of a GPU to others."""
+    stream = torch.cuda.Stream()
+    replay = replayed(ensemble.advance, ensemble.state, ensemble.noise.generators, stream)
+
+    def advance() -> None:
+        with torch.cuda.stream(stream):
+            replay()
+
+    return advance
 
 
 def _row(bench: Bench, cell: Cell, settings: Settings, end: CurveRow, seconds: float) -> Row:
@@ -173,23 +223,28 @@ def sweep(given: argparse.Namespace) -> int:
     done = {key_of(row) for row in read_rows([given.rows, *given.known])}
     loaded: dict[str, Loaded] = {}
     left = cells(benches.values(), given.sweeps, done, given.ranks)
-    for cell in _in_time(left, start, given.seconds):
-        bench = benches[cell.task]
+    for group in _in_time(groups(left, given.together), start, given.seconds):
+        name = group[0].task
         try:
-            if cell.task not in loaded:
-                loaded[cell.task] = bench.load(given.data, given.device)
-            rows = trained_rows(bench, loaded[cell.task], cell, settings_of(bench, given))
+            if name not in loaded:
+                loaded[name] = benches[name].load(given.data, given.device)
+            rows = trained_rows(
+                benches[name], loaded[name], group, settings_of(benches[name], given)
+            )
         except Exception:
             failed += 1
-            print(f"{cell.key} failed\n{traceback.format_exc()}", flush=True)
+            print(f"{[cell.key for cell in group]} failed\n{traceback.format_exc()}", flush=True)
             continue
         _append(given.rows, rows)
-        scores = " ".join("-" if r["score"] is None else f"{r['score']:.4f}" for r in rows)
-        print(
-            f"{time.monotonic() - start:6.0f} s {cell.key} {scores} ({rows[0]['seconds']} s)",
-            flush=True,
-        )
+        _tell(rows, time.monotonic() - start)
     return failed
+
+
+def _tell(rows: Sequence[Row], spent: float) -> None:
+    for key, same in groupby(rows, key_of):
+        ends = list(same)
+        scores = " ".join("-" if r["score"] is None else f"{r['score']:.4f}" for r in ends)
+        print(f"{spent:.0f} s {key} {scores} ({ends[0]['seconds']} s)", flush=True)
 
 
 def _bench(name: str, steps: int | None) -> Bench:
@@ -197,12 +252,12 @@ def _bench(name: str, steps: int | None) -> Bench:
     return bench if steps is None else replace(bench, training=replace(bench.training, steps=steps))
 
 
-def _in_time(left: list[Cell], start: float, seconds: float) -> Iterator[Cell]:
-    for number, cell in enumerate(left):
+def _in_time(left: list[list[Cell]], start: float, seconds: float) -> Iterator[list[Cell]]:
+    for number, group in enumerate(left):
         if time.monotonic() - start > seconds:
-            print(f"time is up, {len(left) - number} cells are left", flush=True)
+            print(f"time is up, {sum(map(len, left[number:]))} cells are left", flush=True)
             return
-        yield cell
+        yield group
 
 
 def _append(path: Path, rows: list[Row]) -> None:
@@ -221,6 +276,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--execution", choices=["graph", "eager"])
     parser.add_argument("--data", type=Path, default=Path("local/advice-data"))
     parser.add_argument("--rows", type=Path, required=True, help="rows are appended here")
+    parser.add_argument("--together", type=int, default=1, help="cells side by side on a GPU")
     parser.add_argument("--known", type=Path, nargs="*", default=[], help="more rows not to redo")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no cell later")
     parser.add_argument("--ranks", type=int, help="head dimensions per sweep, telling ones first")

@@ -1,6 +1,7 @@
 """The arithmetic of the judging, on rows written by hand."""
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,7 @@ def row(geometry, seed, score, bench=BENCH):
 
 
 def question(regime):
-    scored = {g: {0: 0.0} for sweep in ("heads", "width") for g in BENCH.geometries(sweep)}
-    return Question(regime, 4, SATURATES_AT_8, judge.choices(BENCH.name, regime, scored))
+    return Question(regime, 4, SATURATES_AT_8, judge.choices(BENCH.name, regime))
 
 
 def chosen(rule, regime):
@@ -113,7 +113,7 @@ def test_errors_are_shares_of_the_trivial_error_and_told_as_a_ratio_too():
     errors = dict(zip(DIMS, (0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1), strict=True))
     rows = [row(g, s, errors[g.qk_rank], bench) for g in bench.geometries("heads") for s in (0, 1)]
     told = judge.scores_of(rows, bench.name, trivial=0.5)
-    asked = Question("heads", 4, SATURATES_AT_8, judge.choices(bench.name, "heads", told))
+    asked = Question("heads", 4, SATURATES_AT_8, judge.choices(bench.name, "heads"))
     found = judge.verdict("headwise", RULES["headwise"], asked, bench.name, told)
     assert found.regret == pytest.approx((0.3 - 0.1) / 0.5)
     assert found.ratio == pytest.approx(3.0)
@@ -136,6 +136,15 @@ def test_the_summary_pairs_rules_by_task_and_seed():
     assert habit.regret == pytest.approx(0.05) and habit.error == pytest.approx(0.0)
     assert (habit.behind, habit.behind_error) == pytest.approx((-0.04, 0.01))
     assert judge.summary(found, "headwise").behind == 0
+
+
+def test_a_sweep_with_gaps_is_not_judged():
+    rows = rows_by_rank(dict.fromkeys(DIMS, 0.5))
+    told = [{"task": BENCH.name, "trivial": 0.1, "evidence": asdict(SATURATES_AT_8)}]
+    found = judge.judge(rows, told)
+    assert {(v.task, v.regime) for v in found} == {(BENCH.name, "heads")}
+    assert len(found) == len(RULES)
+    assert judge.judge(rows[2:], told) == []
 
 
 def test_one_seed_has_no_error_bar():

@@ -71,11 +71,21 @@ def test_a_sweep_writes_a_row_for_each_seed_and_skips_what_is_there(tiny, tmp_pa
     assert capsys.readouterr().out.count("(4, ") == 0 and len(tiny.ranks) == 6
 
 
-def test_the_same_seed_gives_the_same_row(tiny, tmp_path):
-    for name in ("a", "b"):
-        sweep.sweep(given(tmp_path / name, "--sweeps", "heads", "--ranks", "1"))
+def test_the_same_seed_gives_the_same_row_alone_and_beside_others(tiny, tmp_path):
+    for name, together in (("a", "1"), ("b", "2")):
+        more = ("--sweeps", "heads", "--ranks", "2", "--together", together)
+        sweep.sweep(given(tmp_path / name, *more))
     one, other = (sweep.read_rows([tmp_path / name / "rows.jsonl"]) for name in ("a", "b"))
     assert [row["score"] for row in one] == [row["score"] for row in other]
+
+
+def test_groups_are_of_one_task_and_alike_in_cost():
+    left = sweep.cells([BENCHES["farthest-64"], SMALL], ["width"], set())
+    found = sweep.groups(left, most=4)
+    assert [[cell.geometry.qk_rank for cell in group] for group in found] == [
+        [8, 64, 16, 4], [2, 32], [1], [8, 1, 16, 4], [2, 32]
+    ]  # fmt: skip
+    assert all(len({cell.task for cell in group}) == 1 for group in found)
 
 
 def test_no_cell_starts_after_its_time(tiny, tmp_path, capsys):

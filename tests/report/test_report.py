@@ -171,3 +171,9 @@ def test_a_place_that_cannot_be_written(tmp_path):
         write_page("x", tmp_path / "file" / "r.html")
     with pytest.raises(BadInputError, match=r"cannot be written .*; choose another --out"):
         save_figure(draw([PANEL]), tmp_path / "file" / "r")
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 7])
+def test_panels_in_rows_leave_no_empty_axes(count):
+    panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
+    assert len(draw([panel] * count).axes) == count

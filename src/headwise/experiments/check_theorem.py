@@ -6,8 +6,8 @@ from typing import Literal
 
 from headwise.runs import Row, Spec
 
-#: Every statement of ``headwise.theory.theorems``, by its label.
-Label = Literal[
+#: The statements of the rank paper.
+RankPaperLabel = Literal[
     "Lemma 1",
     "Lemma 2",
     "Lemma 3",
@@ -20,6 +20,11 @@ Label = Literal[
     "Remark 3",
     "Proposition 1",
     "Eckart–Young bottleneck",
+]
+
+#: Every statement of ``headwise.theory.theorems``, by its label.
+Label = Literal[
+    RankPaperLabel,
     "Finite law",
     "Lower bound, any values",
     "Lower bound, values a·I",

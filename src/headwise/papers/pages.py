@@ -50,11 +50,17 @@ def summary_table(found: Sequence[Reproduced]) -> Table:
         if one.presentation is None:
             rows.append((name, scale, one.problem, ""))
         else:
-            rows.append((name, scale, verdict(one.presentation.cells), _claims(one.presentation)))
+            shown = one.presentation
+            rows.append((name, scale, verdict(shown.cells), claims_held(shown)))
     return Table(("exhibit", "scale", "printed values", "claims"), tuple(rows))
 
 
-def _claims(presentation: Presentation) -> str:
+def claims_held(presentation: Presentation) -> str:
+    """How many of the claims hold, in words; nothing where there are none.
+
+    >>> claims_held(Presentation(claims=(("a", True), ("b", False))))
+    '1 of 2 hold'
+    """
     if not presentation.claims:
         return ""
     held = sum(holds for _, holds in presentation.claims)
@@ -74,7 +80,7 @@ def _foot() -> str:
 
 
 def _section(one: Reproduced, shown: Presentation, figure: object | None) -> Section:
-    tables = [*_claims_table(shown), *shown.tables]
+    tables = [*claims_table(shown), *shown.tables]
     tables += [comparison_table(shown.cells)] if shown.cells else []
     return Section(
         title=f"{one.wanted.exhibit.title} ({one.wanted.exhibit.name}, {one.wanted.scale.value})",
@@ -89,7 +95,12 @@ def _section(one: Reproduced, shown: Presentation, figure: object | None) -> Sec
     )
 
 
-def _claims_table(shown: Presentation) -> list[Table]:
+def claims_table(shown: Presentation) -> list[Table]:
+    """What a paper says in words, and whether it was seen; no table where it says nothing.
+
+    >>> claims_table(Presentation(claims=(("Rank levels off.", True),)))[0].rows
+    (('Rank levels off.', 'holds'),)
+    """
     if not shown.claims:
         return []
     rows = tuple((claim, "holds" if holds else "does not hold") for claim, holds in shown.claims)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headwise.errors import BadInputError
 from headwise.papers.exhibit import Exhibit, Scale
-from headwise.runs import Records, read_records
+from headwise.runs import Records, read_records, write_records
 
 
 def record_name(exhibit: Exhibit, scale: Scale) -> str:
@@ -43,6 +43,17 @@ def recorded(exhibit: Exhibit, scale: Scale) -> Records:
         )
     with as_file(_folder() / record_name(exhibit, scale)) as path:
         return read_records(path)
+
+
+def record(exhibit: Exhibit, scale: Scale, answers: Records) -> Path:
+    """Write the rows of an exhibit to where the package carries them, in the order of its specs.
+
+    This is for those who have the sources: an installed copy is not changed by its users.
+    """
+    path = _folder() / record_name(exhibit, scale)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_records(answers.of(exhibit.specs(scale)), path)
+    return path
 
 
 def _folder() -> Path:

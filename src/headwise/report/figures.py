@@ -125,7 +125,7 @@ IN_A_ROW = 3
 
 
 def draw(panels: Sequence[Panel]) -> Any:
-    """A matplotlib figure of panels, three to a row; it belongs to no window and no backend.
+    """A matplotlib figure of panels, up to three to a row; it belongs to no window and no backend.
 
     >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
     >>> len(draw([panel]).axes)
@@ -134,7 +134,9 @@ def draw(panels: Sequence[Panel]) -> Any:
     from matplotlib.figure import Figure
 
     named = [_has_own_legend(panels, number) for number in range(len(panels))]
-    columns, rows = min(len(panels), IN_A_ROW), -(-len(panels) // IN_A_ROW)
+    # Four stand better two by two than three and one.
+    columns = 2 if len(panels) == 4 else min(len(panels), IN_A_ROW)
+    rows = -(-len(panels) // columns)
     legends = [sum(named[row * columns : (row + 1) * columns]) for row in range(rows)]
     width = PANEL_WIDTH * columns + LEGEND_WIDTH * max(legends, default=0)
     with _style():

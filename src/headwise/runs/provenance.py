@@ -20,7 +20,7 @@ import headwise
 #: Git answers at once or, on a file system that hangs, not at all.
 GIT_PATIENCE = 5.0
 
-#: The environment variable that names the revision where git cannot.
+#: The environment variable that names the revision; it is believed before git.
 REVISION = "HEADWISE_REVISION"
 
 _device: ContextVar[str] = ContextVar("device", default="cpu")
@@ -49,13 +49,13 @@ class Provenance:
 def code_version() -> str:
     """The package's version, and the git revision where it runs from a checkout.
 
-    A copy of a checkout that left its history behind may be told the revision by the
-    environment variable HEADWISE_REVISION.
+    A copy of a checkout without its history, or with another one's, is told the revision by
+    the environment variable HEADWISE_REVISION.
 
     >>> code_version().startswith(headwise.__version__)
     True
     """
-    revision = _git_revision(Path(headwise.__file__).parent) or os.environ.get(REVISION, "")
+    revision = os.environ.get(REVISION) or _git_revision(Path(headwise.__file__).parent)
     return headwise.__version__ + (f"+{revision}" if revision else "")
 
 
@@ -156,7 +156,9 @@ def command_line(arguments: Sequence[str]) -> str:
     'headwise report --out=…/page --store postgresql://…'
     """
     program, *rest = arguments
-    return " ".join([PurePath(program).name, *map(_without_places, rest)])
+    # Run as python -m headwise, the program is the package's own __main__.py.
+    name = PurePath(program).name.replace("__main__.py", "headwise")
+    return " ".join([name, *map(_without_places, rest)])
 
 
 def _without_places(argument: str) -> str:

@@ -14,11 +14,16 @@ WARM_UPS = 3
 
 
 def replayed(
-    advance: Callable[[], None], state: State, generators: Sequence[torch.Generator]
+    advance: Callable[[], None],
+    state: State,
+    generators: Sequence[torch.Generator],
+    stream: torch.cuda.Stream | None = None,
 ) -> Callable[[], None]:
     """``advance`` as a graph over the same tensors; the state is left as it was found.
 
     The generators take part: each replay draws where the last one ended, as plain calls would.
+    Graphs that are to run side by side are recorded on streams of their own, since products
+    keep one workspace for each stream.
     """
     before = state.copies()
     drawn = [generator.get_state() for generator in generators]
@@ -26,7 +31,7 @@ def replayed(
     graph = torch.cuda.CUDAGraph()
     for generator in generators:
         graph.register_generator_state(generator)
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=stream):
         advance()
     state.restore(before)
     for generator, position in zip(generators, drawn, strict=True):

@@ -133,7 +133,7 @@ def test_claims_of_the_main_figure_can_fail(half, holds):
 
 
 def test_panels_stand_in_rows_of_protocols_and_carry_the_baseline():
-    found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda spec: 0.5)
+    found = presented(FIGURE_RANK_DEPTH, Scale.PAPER, lambda spec: 0.5)
     assert [panel.y_label.split(",")[0] for panel in found.panels] == (
         ["best training loss"] * 3 + ["test loss"] * 3
     )

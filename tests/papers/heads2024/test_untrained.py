@@ -33,10 +33,12 @@ def test_lines_of_the_bound_run_from_few_heads_to_many():
         for curve in panel.curves:
             assert list(curve.law.x) == sorted(set(curve.law.x))
             assert list(curve.law.y) == sorted(curve.law.y, reverse=True)
-            # More kinds of value matrices can only lower the least error.
-    bounds, random = found.panels
+    bounds, random, trained = found.panels
+    # More kinds of value matrices can only lower the least error.
     assert all(a <= b for c in bounds.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
-    assert all(a >= b for c in random.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
+    for panel in (random, trained):
+        assert all(a >= b for c in panel.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
+    assert all(holds for _, holds in found.claims)
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])

@@ -27,17 +27,13 @@ def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
     >>> [spec.protocol for spec in scheduled(Schedule(10, ranks=(2,)), width=4)]
     ['fixed', 'fresh']
     """
-    return [
-        spec
-        for steps, ranks in schedule.by_steps().items()
-        for spec in grid(
-            TrainNeighbours,
-            {**fixed, "steps": steps, **schedule.more},
-            protocol=PROTOCOLS,
-            seeds=schedule.seeds,
-            rank=ranks,
-        )
-    ]
+    return grid(
+        TrainNeighbours,
+        {**fixed, "steps": schedule.steps, **schedule.more},
+        protocol=PROTOCOLS,
+        seeds=schedule.seeds,
+        rank=schedule.ranks,
+    )
 
 
 def exponent(width: int, copies: int) -> float:
@@ -135,8 +131,11 @@ def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
         return ()
     steps = sorted({row["steps"] for row in answers.rows() if "steps" in row})
     seeds = sorted({row["seed"] for row in answers.rows() if "steps" in row})
+    rates = sorted({row["learning_rate"] for row in answers.rows() if "steps" in row})
     told = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    rate = " or ".join(f"{one:g}" for one in rates)
     return (
-        f"The schedule is shortened: {told} steps and {len(seeds)} seeds where the paper has "
-        f"{printed}. Losses are those of shorter training, so differences from print are expected.",
+        f"The schedule is shortened: {told} steps at rate {rate} and {len(seeds)} seeds where the "
+        f"paper has {printed}. Losses are those of shorter training, so differences from print "
+        "are expected.",
     )

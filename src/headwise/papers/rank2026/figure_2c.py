@@ -6,11 +6,11 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.rank2026.sweeps import (
     SMALLER,
     law,
-    law_sweep,
     levels_near,
     levels_off,
+    miniature_sweep,
+    printed_sweep,
     rank_panel,
-    rank_sweep,
 )
 from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve
 from headwise.report import Panel, Table
@@ -34,16 +34,11 @@ Points = dict[str, dict[Place, Pooled]]
 
 
 def _paper() -> list[Spec]:
-    return [*rank_sweep({}, inputs=LAWS), *law_sweep({"tokens": 100})]
+    return printed_sweep(inputs=LAWS)
 
 
 def _miniature() -> list[Spec]:
-    dims = (2, 8)
-    sizes = {"width": 32, "tokens": 30, "batch": 4}
-    return [
-        *rank_sweep(sizes, dims, inputs=LAWS),
-        *law_sweep({"tokens": 30, "width": 32}, dims),
-    ]
+    return miniature_sweep(inputs=LAWS)
 
 
 def _present(answers: Answers) -> Presentation:

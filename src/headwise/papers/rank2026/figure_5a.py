@@ -7,10 +7,10 @@ from headwise.papers.rank2026.sweeps import (
     NEAR,
     SMALLER,
     law,
-    law_sweep,
     levels_near,
+    miniature_sweep,
+    printed_sweep,
     rank_panel,
-    rank_sweep,
 )
 from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve, widest
 from headwise.runs import Spec
@@ -19,15 +19,11 @@ WIDTHS = (384, 768, 1152, 1536)
 
 
 def _paper() -> list[Spec]:
-    return [*rank_sweep({}, width=WIDTHS), *law_sweep({"tokens": 100})]
+    return printed_sweep(width=WIDTHS)
 
 
 def _miniature() -> list[Spec]:
-    dims = (2, 8)
-    return [
-        *rank_sweep({"tokens": 30, "batch": 4}, dims, width=(16, 32)),
-        *law_sweep({"tokens": 30, "width": 16}, dims),
-    ]
+    return miniature_sweep(width=(16, 32))
 
 
 def _present(answers: Answers) -> Presentation:

@@ -7,10 +7,10 @@ from headwise.papers.rank2026.sweeps import (
     NEAR,
     SMALLER,
     law,
-    law_sweep,
     levels_near,
+    miniature_sweep,
+    printed_sweep,
     rank_panel,
-    rank_sweep,
 )
 from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve, widest
 from headwise.report import Table
@@ -23,16 +23,11 @@ Points = dict[float, dict[Place, Pooled]]
 
 
 def _paper() -> list[Spec]:
-    return [*rank_sweep({}, temperature=TEMPERATURES), *law_sweep({"tokens": 100})]
+    return printed_sweep(temperature=TEMPERATURES)
 
 
 def _miniature() -> list[Spec]:
-    dims = (2, 8)
-    sizes = {"width": 32, "tokens": 30, "batch": 4}
-    return [
-        *rank_sweep(sizes, dims, temperature=TEMPERATURES),
-        *law_sweep({"tokens": 30, "width": 32}, dims),
-    ]
+    return miniature_sweep(temperature=TEMPERATURES)
 
 
 def _present(answers: Answers) -> Presentation:

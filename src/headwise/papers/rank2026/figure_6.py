@@ -44,7 +44,7 @@ def _present(answers: Answers) -> Presentation:
     panel = Panel(
         "Gaussian vectors come near to orthonormal",
         "head dimension",
-        "‖C − I‖_F / n²",
+        "distance from orthonormal, ‖C − I‖_F / n²",
         tuple(curves),
         x_scale="log",
         y_scale="log",

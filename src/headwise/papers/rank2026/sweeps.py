@@ -57,6 +57,25 @@ def law_sweep(
     return grid(PredictRank, fixed, **axes, head_dim=head_dims)
 
 
+def printed_sweep(head_dims: Sequence[int] = HEAD_DIMS, **axes: Sequence[Any]) -> list[Spec]:
+    """Measured and predicted at the printed size, 100 tokens of width 384.
+
+    >>> {spec.tokens for spec in printed_sweep((2, 4))}
+    {100}
+    """
+    return [*rank_sweep({}, head_dims, **axes), *law_sweep({"tokens": 100}, head_dims)]
+
+
+def miniature_sweep(**axes: Sequence[Any]) -> list[Spec]:
+    """The same, so small that it takes no time.
+
+    >>> len(miniature_sweep(temperature=(0.1, 1.0)))
+    6
+    """
+    sizes, dims = {"width": 32, "tokens": 30}, (2, 8)
+    return [*rank_sweep(sizes | {"batch": 4}, dims, **axes), *law_sweep(sizes, dims)]
+
+
 def law(answers: Answers, **wanted: Any) -> dict[Place, float]:
     """The predicted rank over length of hardmax at each head dimension.
 

@@ -8,10 +8,10 @@ from headwise.papers.printed import printed_table
 from headwise.papers.rank2026.sweeps import (
     SMALLER,
     law,
-    law_sweep,
     levels_near,
+    miniature_sweep,
+    printed_sweep,
     rank_panel,
-    rank_sweep,
 )
 from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_cell, rank_curve
 from headwise.runs import Spec
@@ -31,16 +31,11 @@ Points = dict[str, dict[Place, Pooled]]
 
 
 def _paper() -> list[Spec]:
-    return [*rank_sweep({}, HEAD_DIMS, inputs=LAWS), *law_sweep({"tokens": 100}, HEAD_DIMS)]
+    return printed_sweep(HEAD_DIMS, inputs=LAWS)
 
 
 def _miniature() -> list[Spec]:
-    dims = (2, 8)
-    sizes = {"width": 32, "tokens": 30, "batch": 4}
-    return [
-        *rank_sweep(sizes, dims, inputs=LAWS),
-        *law_sweep({"tokens": 30, "width": 32}, dims),
-    ]
+    return miniature_sweep(inputs=LAWS)
 
 
 def _present(answers: Answers) -> Presentation:

@@ -1,0 +1,122 @@
+"""The gallery: every exhibit as a page of Markdown, written from the rows that come with headwise.
+
+Nothing is computed; an exhibit without rows is named with the command that computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headwise.papers.comparison import comparison_table, verdict
+from headwise.papers.exhibit import Exhibit, Scale
+from headwise.papers.pages import claims_held, claims_table
+from headwise.papers.reproduction import Reproduced, from_records, largest_recorded
+from headwise.report import Table, draw, inline_svg
+
+#: Where the page finds the figures, seen from itself.
+FIGURES = "figures/exhibits"
+
+_HEAD = """# Exhibits
+
+Figures and tables of the papers, recomputed. This page is written by
+`python docs/make_exhibits.py` from rows that come with headwise, and computes nothing. A printed
+value agrees when the measured one lies within max(0.015, 3 combined standard errors) of it; the
+rule is the same for every cell and was fixed before anything was run. Claims are what a paper
+says in words, each judged from the rows.
+
+[Reproduce an exhibit](how-to/reproduce.md) says how to compute them yourself.
+"""
+
+
+def gallery_page(exhibits: Sequence[Exhibit]) -> str:
+    """The page: a table of all exhibits, then a section for each.
+
+    >>> gallery_page([]).splitlines()[0]
+    '# Exhibits'
+    """
+    found = [(exhibit, _reproduced(exhibit)) for exhibit in exhibits]
+    parts = [_HEAD, _overview(found), *(_section(exhibit, one) for exhibit, one in found)]
+    return "\n".join(parts)
+
+
+def write_figures(exhibits: Sequence[Exhibit], folder: Path) -> list[Path]:
+    """The figure of every exhibit that has rows, as SVG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for exhibit in exhibits:
+        one = _reproduced(exhibit)
+        if one is not None and one.presentation is not None and one.presentation.panels:
+            path = folder / figure_name(exhibit)
+            path.write_text(inline_svg(draw(one.presentation.panels)) + "\n", encoding="utf-8")
+            paths.append(path)
+    return paths
+
+
+def figure_name(exhibit: Exhibit) -> str:
+    """What the figure of an exhibit is called.
+
+    >>> from headwise.papers.rank2026.table_1 import TABLE_1
+    >>> figure_name(TABLE_1)
+    'rank2026_table_1.svg'
+    """
+    return exhibit.name.replace("/", "_") + ".svg"
+
+
+def _reproduced(exhibit: Exhibit) -> Reproduced | None:
+    wanted = largest_recorded(exhibit)
+    return None if wanted is None else from_records(wanted)
+
+
+def _overview(found: Sequence[tuple[Exhibit, Reproduced | None]]) -> str:
+    rows = []
+    for exhibit, one in found:
+        link = f"[{exhibit.name}](#{_anchor(exhibit)})"
+        shown = None if one is None else one.presentation
+        if one is None or shown is None:
+            rows.append((link, exhibit.title, "no rows yet", "", ""))
+        else:
+            printed = verdict(shown.cells) if shown.cells else ""
+            rows.append((link, exhibit.title, one.wanted.scale.value, printed, claims_held(shown)))
+    columns = ("exhibit", "what it is", "scale", "printed values", "claims")
+    return Table(columns, tuple(rows)).markdown() + "\n"
+
+
+def _section(exhibit: Exhibit, one: Reproduced | None) -> str:
+    # The anchor is set by hand: titles change, and their slugs differ between renderers.
+    lines = [f'## {exhibit.title} <a id="{_anchor(exhibit)}"></a>', "", exhibit.caption, ""]
+    if one is None or one.presentation is None:
+        scale = Scale.PAPER if Scale.PAPER in exhibit.scales else exhibit.scales[-1]
+        lines += ["No rows come with headwise yet.", "", *_command(exhibit, scale)]
+        return "\n".join(lines)
+    shown = one.presentation
+    if shown.panels:
+        lines += [f"![{exhibit.title}]({FIGURES}/{figure_name(exhibit)})", ""]
+    lines += [line for remark in shown.remarks for line in (remark, "")]
+    if shown.cells:
+        lines += [f"Printed values: {verdict(shown.cells)}.", ""]
+        lines += _folded(comparison_table(shown.cells))
+    for table in (*claims_table(shown), *shown.tables):
+        lines += [f"**{table.title}**", "", table.markdown(), ""]
+    lines += [f"Computed with {'; '.join(one.sources)}.", ""]
+    return "\n".join([*lines, *_command(exhibit, one.wanted.scale)])
+
+
+def _folded(table: Table) -> list[str]:
+    """A long table that opens on a click."""
+    return [
+        "<details markdown><summary>Every cell</summary>",
+        "",
+        table.markdown(),
+        "",
+        "</details>",
+        "",
+    ]
+
+
+def _command(exhibit: Exhibit, scale: Scale) -> list[str]:
+    return ["```sh", f"headwise reproduce {exhibit.name} --scale {scale.value}", "```", ""]
+
+
+def _anchor(exhibit: Exhibit) -> str:
+    return exhibit.name.replace("/", "-")

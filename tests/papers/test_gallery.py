@@ -1,0 +1,57 @@
+"""The gallery page: up to date, and made of recorded rows alone."""
+
+from pathlib import Path
+
+import pytest
+
+from headwise.papers import recorded
+from headwise.papers.catalogue import CATALOGUE, chosen
+from headwise.papers.exhibit import Scale
+from headwise.papers.gallery import FIGURES, figure_name, gallery_page, write_figures
+from headwise.papers.reproduction import largest_recorded
+from headwise.runs import Records
+from headwise.runs.attempt import attempt
+from headwise.runs.record import Record
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_is_up_to_date():
+    """Run python docs/make_exhibits.py when this fails."""
+    assert (DOCS / "exhibits.md").read_text(encoding="utf-8") == gallery_page(CATALOGUE)
+    drawn = {path.name for path in (DOCS / FIGURES).glob("*.svg")}
+    assert drawn == {figure_name(one) for one in CATALOGUE if largest_recorded(one)}
+
+
+@pytest.fixture
+def with_rows(tmp_path, monkeypatch):
+    """One exhibit in miniature, recorded in a folder of its own."""
+    monkeypatch.setattr(recorded, "_folder", lambda: tmp_path / "records")
+    (exhibit,) = chosen(["rank2026/figure_6"])
+    specs = exhibit.specs(Scale.MINIATURE)
+    outcomes = [attempt(spec) for spec in specs]
+    answers = Records(
+        Record(spec.key, spec.content, one.rows, one.provenance)
+        for spec, one in zip(specs, outcomes, strict=True)
+    )
+    return exhibit, recorded.record(exhibit, Scale.MINIATURE, answers)
+
+
+def test_recorded_rows_become_a_section_with_figure(with_rows, tmp_path):
+    exhibit, path = with_rows
+    assert path.name == "figure_6_miniature.csv"
+    assert recorded.recorded_scales(exhibit) == (Scale.MINIATURE,)
+    page = gallery_page([exhibit])
+    assert f"]({FIGURES}/rank2026_figure_6.svg)" in page
+    assert "| 3 of 3 hold |" in page
+    (figure,) = write_figures([exhibit], tmp_path / "figures")
+    assert figure.read_text().startswith("<svg")
+    assert figure.stat().st_size < 150_000
+
+
+def test_an_exhibit_without_rows_is_named_with_its_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorded, "_folder", lambda: tmp_path)
+    page = gallery_page(chosen(["rank2026/table_2"]))
+    assert "no rows yet" in page
+    assert "headwise reproduce rank2026/table_2 --scale paper" in page
+    assert write_figures(chosen(["rank2026/table_2"]), tmp_path / "figures") == []
