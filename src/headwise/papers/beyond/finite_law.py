@@ -51,7 +51,7 @@ def _present(answers: Answers) -> Presentation:
                 "hardmax rank / length",
                 tuple(_simulated(r, found) for r, found in curves.items()),
                 x_scale="log",
-                levels=(("1 − 1/e", 1 - 1 / math.e),),
+                levels=(("", 1 - 1 / math.e),),
             ),
             Panel(
                 "What is left",
@@ -147,8 +147,8 @@ FINITE_LAW = Exhibit(
     name="beyond/finite_law",
     title="The finite law: rank of a random head at any length",
     caption="Hardmax rank over length of heads with independent N(0, 1) queries and keys. Points: "
-    "simulation. Thin lines: the law with its fluctuations. Right: their difference; dashed, the "
-    "error that the law states for itself. Scores are float64; beyond 2¹⁴ tokens float32, of "
+    "simulation. Thin lines: the law with its fluctuations. Dashed: 1 − 1/e. Right: their "
+    "difference; dashed, the error that the law states for itself. Scores are float64; beyond 2¹⁴ tokens float32, of "
     "queries and keys rounded to TensorFloat-32.",
     questions={Scale.MINIATURE: _miniature, Scale.LAPTOP: _laptop, Scale.GPU: _gpu},
     present=_present,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 from headwise.experiments.construction import Construction
 from headwise.experiments.majority_vote import MajorityVote
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
@@ -67,6 +70,7 @@ def _soft_panel(answers: Answers) -> Panel:
         curves,
         x_scale="log",
         y_scale="log",
+        x_ticks=_places(curves),
     )
 
 
@@ -82,6 +86,7 @@ def _tally_panel(answers: Answers) -> Panel:
         "mean squared error",
         curves,
         x_scale="log",
+        x_ticks=tuple(heat for heat in _places(curves) if math.log10(heat).is_integer()),
     )
 
 
@@ -104,8 +109,14 @@ def _vote_panel(answers: Answers) -> Panel:
         "mean squared error",
         tuple(curves),
         x_scale="log",
+        x_ticks=_places(curves),
         law_label="formula",
     )
+
+
+def _places(curves: Iterable[Curve]) -> tuple[float | int, ...]:
+    """Every place at which something was measured."""
+    return tuple(sorted({x for curve in curves for x in curve.mean.x}))
 
 
 def _line(rows: list[dict], x: str, y: str) -> Line:

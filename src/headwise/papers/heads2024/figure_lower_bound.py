@@ -109,6 +109,7 @@ def _trained_panel(answers: Answers) -> Panel:
         "mean squared error",
         tuple(curves),
         x_scale="log",
+        x_ticks=_heads(answers, "train_pairs"),
         levels=(("mean of the two points", 0.5),),
         law_label="lower bound",
     )
@@ -166,6 +167,7 @@ def _random_panel(answers: Answers) -> Panel:
         "mean squared error",
         tuple(_random_curve(answers, width) for width in widths),
         x_scale="log",
+        x_ticks=_heads(answers, "random_heads"),
         law_label="lower bound",
     )
 
@@ -197,6 +199,10 @@ def _needed_table(answers: Answers) -> Table:
     )
     columns = ("d", "r", "any V", "V = a·I")
     return Table(columns, rows, title="Least number of heads for an error of 0.1")
+
+
+def _heads(answers: Answers, kind: str) -> tuple[int, ...]:
+    return tuple(sorted({row["heads"] for row in answers.rows(kind=kind)}))
 
 
 def _line(rows: list[Row], field: str) -> Line:

@@ -22,7 +22,7 @@ def _miniature() -> list[Spec]:
 
 def _present(answers: Answers) -> Presentation:
     widths = answers.values("width")
-    rows = answers.rows()
+    rows, heads = answers.rows(), tuple(sorted(answers.values("heads")))
     worst = max(_deviation(row) for row in rows if "simulated" in row)
     return Presentation(
         panels=(
@@ -33,6 +33,7 @@ def _present(answers: Answers) -> Presentation:
                 tuple(_curve(answers, width, "formula") for width in widths),
                 x_scale="log",
                 y_scale="log",
+                x_ticks=heads,
                 law_label="formula",
             ),
             Panel(
@@ -42,6 +43,7 @@ def _present(answers: Answers) -> Presentation:
                 tuple(_curve(answers, width, "limit") for width in widths),
                 x_scale="log",
                 y_scale="log",
+                x_ticks=heads,
                 law_label="asymptote",
             ),
         ),

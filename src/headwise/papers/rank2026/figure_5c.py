@@ -79,7 +79,7 @@ def _present(answers: Answers) -> Presentation:
         panels=(rank_panel("Deeper layers are lower in rank", curves), *panels),
         tables=(_ranks(points), _rates(collapse)),
         claims=_claims(points, collapse) if answers.scale is Scale.PAPER else (),
-        remarks=_REMARKS if answers.scale is Scale.PAPER else (SMALLER,),
+        remarks=(_lower(points), *_REMARKS) if answers.scale is Scale.PAPER else (SMALLER,),
     )
 
 
@@ -164,6 +164,17 @@ def _claims(points: Points, collapse: dict[str, dict[str, Found]]) -> tuple[tupl
             )
             for weights, found in last.items()
         ),
+    )
+
+
+def _lower(points: Points) -> str:
+    """At which head dimensions the last layer is lower than the first."""
+    last = max(points)
+    dims = [r for r in points[1] if falls({1: points[1][r], 2: points[last][r]})]
+    shown = ", ".join(map(str, dims)) or "no head dimension"
+    return (
+        f"Layer {last} is lower in rank than layer 1, by more than three standard errors, at "
+        f"d_h = {shown}."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headwise.experiments.measure_rank import MeasureRank
@@ -25,6 +25,9 @@ BARRIER = 1 - math.exp(-1)
 
 #: A level within this of another counts as the same: a look at a figure tells no more.
 NEAR = 0.05
+
+#: Doublings between two names on the axis, so that they do not run into each other.
+NAME_ROOM = 0.35
 
 #: Said of what is run smaller than printed.
 SMALLER = "Smaller than printed, so nothing is compared with the paper."
@@ -93,17 +96,25 @@ def rank_panel(title: str, curves: Sequence[Curve]) -> Panel:
     >>> rank_panel("Rank levels off", ()).x_label
     'head dimension'
     """
-    places = sorted({place for curve in curves for place in curve.mean.x})
     return Panel(
         title,
         "head dimension",
         "rank / length",
         tuple(curves),
         x_scale="log",
-        x_ticks=tuple(places),
+        x_ticks=_apart({place for curve in curves for place in curve.mean.x}),
         levels=(("1 − 1/e", BARRIER),),
         law_label="law of hardmax",
     )
+
+
+def _apart(places: Iterable[Place]) -> tuple[Place, ...]:
+    """The places whose names have room on a doubling axis, from the largest down."""
+    kept: list[Place] = []
+    for place in sorted(places, reverse=True):
+        if not kept or math.log2(kept[-1] / place) > NAME_ROOM:
+            kept.append(place)
+    return tuple(reversed(kept))
 
 
 def levels_off(points: Mapping[Place, Pooled]) -> bool:

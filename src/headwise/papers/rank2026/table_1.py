@@ -62,12 +62,13 @@ def _present(answers: Answers) -> Presentation:
         for n in lengths
     ]
     tables = (critical_table(points, PRINTED_CRITICAL),) if comparable else ()
+    cells = _cells(points, printed)
     return Presentation(
         panels=(rank_panel("Longer inputs saturate later", curves),),
-        cells=_cells(points, printed),
+        cells=cells,
         tables=tables,
         claims=_claims(points) if comparable else (),
-        remarks=_REMARKS if comparable else (SMALLER,),
+        remarks=(*_REMARKS, *_resting_on(cells)) if comparable else (SMALLER,),
     )
 
 
@@ -82,8 +83,23 @@ def _cells(
     points: dict[int, dict[Place, Pooled]], printed: dict[tuple[int, int], tuple[float, float]]
 ) -> tuple[Cell, ...]:
     return tuple(
-        rank_cell(f"{n} tokens, d_h {r}", points[n][r], mean, std)
-        for (n, r), (mean, std) in printed.items()
+        rank_cell(_name(n, r), points[n][r], mean, std) for (n, r), (mean, std) in printed.items()
+    )
+
+
+def _name(tokens: int, head_dim: int) -> str:
+    return f"{tokens} tokens, d_h {head_dim}"
+
+
+def _resting_on(cells: tuple[Cell, ...]) -> tuple[str, ...]:
+    """Printed choices of the critical head dimension whose own mean was not found again."""
+    differing = {cell.name: cell for cell in cells if not cell.agrees}
+    return tuple(
+        f"The printed critical head dimension of {n} tokens, {r}, rests on a printed mean of "
+        f"{differing[_name(n, r)].printed:.3f} where {differing[_name(n, r)].measured:.3f} is "
+        "measured."
+        for n, r in PRINTED_CRITICAL.items()
+        if _name(n, r) in differing
     )
 
 
