@@ -43,6 +43,9 @@ HOW = {"methods"}
 #: Seconds that a row of an absent accelerator may have taken there to be tried on the CPU.
 SHORT = 0.05
 
+#: Kinds that compute on the CPU whatever device the run was given.
+ON_CPU_ANYWAY = {"predict_rank"}
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -78,7 +81,8 @@ def checked(file: str, record: Record, patience: float) -> Checked:
     here, recorded_on = devices_here(), family(record.provenance.device)
     if "curve_step" in record.rows[0]:
         return _first_steps(file, record, here.get(recorded_on))
-    limit = patience if recorded_on in here else SHORT
+    nearby = recorded_on in here or record.spec["kind"] in ON_CPU_ANYWAY
+    limit = patience if nearby else SHORT
     if record.provenance.seconds > limit:
         absent = f"{recorded_on} is absent" if recorded_on not in here else "takes too long"
         return Checked(file, record, f"not recomputed: {absent}")

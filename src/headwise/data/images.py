@@ -15,7 +15,7 @@ from headwise.shapes import Float, Int
 
 #: The 1,797 test images of "Optical Recognition of Handwritten Digits" (E. Alpaydin and
 #: C. Kaynak, 1998, UCI Machine Learning Repository, CC BY 4.0): 8 × 8, counts from 0 to 16.
-#: They are a file of the package: 45 kB, where the library that also ships them weighs 30 MB.
+#: They are a file of the package: 45 kB, instead of a whole library as a dependency.
 DIGITS = Path(__file__).with_name("digits.npz")
 
 #: Names of picture files that a folder is searched for.
