@@ -118,7 +118,7 @@ def _binding(evidence: Evidence, rank: RankChoice) -> str:
     )
     return (
         f"Mixing decides, since {because}. If the layer must look up single tokens exactly, "
-        f"retrieval binds instead: ask again with need retrieval."
+        f"retrieval binds instead: ask again with --need retrieval."
     )
 
 

@@ -41,7 +41,7 @@ def show_states(exhibits: Sequence[Exhibit], place: str | None, as_json: bool) -
     for row in rows:
         screen().print(f"[bold]{row['exhibit']}[/bold]  {row['title']}")
         for scale, state in row["scales"].items():
-            extra = ", rows come with headwise" if scale in row["recorded"] else ""
+            extra = "; recorded rows: --from-records" if scale in row["recorded"] else ""
             screen().print(f"    {scale:<10} {state}{extra}")
 
 

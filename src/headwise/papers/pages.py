@@ -69,7 +69,7 @@ def claims_held(presentation: Presentation) -> str:
 
 def _lead(found: Sequence[Reproduced]) -> str:
     return (
-        f"{sum(one.presentation is not None for one in found)} figures and tables. A printed "
+        f"{sum(one.presentation is not None for one in found)} exhibits. A printed "
         "value agrees when the measured one is within max(0.015, 3 combined standard errors) of "
         "it; the rule is the same everywhere."
     )

@@ -30,7 +30,9 @@ def _spec(row: dict[str, str]) -> BoundHeads:
 
 
 def _questions() -> list[Spec]:
-    return [_spec(row) for row in printed_table("heads2024_models")]
+    """Each once: models of one width, rank and number of heads ask the same."""
+    specs = (_spec(row) for row in printed_table("heads2024_models"))
+    return list({spec.key: spec for spec in specs}.values())
 
 
 def _present(answers: Answers) -> Presentation:
