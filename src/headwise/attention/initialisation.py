@@ -12,6 +12,7 @@ Expansions of a latent read the latent, so d is its width there. Biases begin at
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
@@ -21,7 +22,7 @@ from headwise.randomness import stream, stream_seed
 
 
 @dataclass(frozen=True)
-class Initialisation:
+class Initialisation(ABC):
     """A rule and a seed. The same seed draws the same layer."""
 
     seed: int = 0
@@ -30,13 +31,13 @@ class Initialisation:
         """The same rule with a stream of its own for a part of the model."""
         return replace(self, seed=stream_seed(self.seed, *names))
 
+    @abstractmethod
     def draw_input(self, weight: Tensor, generator: torch.Generator) -> None:
         """Fill the weight of a map that reads tokens."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw_output(self, weight: Tensor, generator: torch.Generator) -> None:
         """Fill the weight of the map that writes to the width."""
-        raise NotImplementedError
 
     @torch.no_grad()
     def fill_input(self, linear: nn.Linear, name: str) -> None:

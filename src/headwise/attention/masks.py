@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,16 +55,16 @@ class Grid:
         return given[..., rows, columns]
 
 
-class Mask:
+class Mask(ABC):
     """A rule that changes logits: minus infinity where attending is not allowed."""
 
     def apply(self, logits: Tensor, grid: Grid) -> Tensor:
         """The logits of this block of the grid, masked."""
         return logits.masked_fill(~self.allowed(grid), -math.inf)
 
+    @abstractmethod
     def allowed(self, grid: Grid) -> Tensor:
         """True where the row may attend to the column; broadcasts to the block."""
-        raise NotImplementedError
 
     def __and__(self, other: Mask) -> Mask:
         """Both rules at once."""

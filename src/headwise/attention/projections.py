@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,7 +26,7 @@ class HeadWeights:
     key: Float[Tensor, "k r d"]
 
 
-class Projection(nn.Module):
+class Projection(nn.Module, ABC):
     """Tokens in, queries (b, H, n, r), keys and values (b, H_kv, m, ·) out; and back."""
 
     def __init__(self, geometry: HeadGeometry, biases: Biases) -> None:
@@ -40,9 +41,9 @@ class Projection(nn.Module):
             geometry.heads * geometry.v_rank, geometry.width, biases == "all"
         )
 
+    @abstractmethod
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of the tokens, keys and values of the context."""
-        raise NotImplementedError
 
     def combine(
         self, mixed: Float[Tensor, "b h n v"], factor: float = 1.0
@@ -61,6 +62,14 @@ class Projection(nn.Module):
     def _map(self, outputs: int) -> nn.Linear:
         return empty_linear(self.geometry.width, outputs, self.biases != "none")
 
+    def _draw(self, rule: Initialisation | None) -> None:
+        """Draw every map from a stream of its own name; all but the output read tokens."""
+        rule = rule or FanIn()
+        for name, child in self.named_children():
+            if name != "output" and isinstance(child, nn.Linear):
+                rule.fill_input(child, name)
+        rule.fill_output(self.output, "output")
+
 
 class GroupedProjection(Projection):
     """Each key-value head serves a group of query heads; one of them: multi-query.
@@ -77,13 +86,10 @@ class GroupedProjection(Projection):
         initialisation: Initialisation | None = None,
     ) -> None:
         super().__init__(geometry, biases)
-        initialisation = initialisation or FanIn()
         self.query = self._map(geometry.heads * geometry.qk_rank)
         self.key = self._map(geometry.kv_heads * geometry.qk_rank)
         self.value = self._map(geometry.kv_heads * geometry.v_rank)
-        for name in ("query", "key", "value"):
-            initialisation.fill_input(getattr(self, name), name)
-        initialisation.fill_output(self.output, "output")
+        self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Three linear maps, cut into heads."""
@@ -149,13 +155,7 @@ class LatentProjection(Projection):
             self.query_down = self._map(geometry.q_latent)
             self.query_norm = _norm(norm, geometry.q_latent)
             self.query = empty_linear(geometry.q_latent, queries, biased=False)
-        self._draw(initialisation or FanIn())
-
-    def _draw(self, initialisation: Initialisation) -> None:
-        for name, child in self.named_children():
-            if name != "output" and isinstance(child, nn.Linear):
-                initialisation.fill_input(child, name)
-        initialisation.fill_output(self.output, "output")
+        self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Compress, normalise, expand; the rotary key is shared by all heads."""
@@ -205,12 +205,9 @@ class KeyProjection(Projection):
     ) -> None:
         refuse_shared_heads(geometry, "a map that reads the token")
         super().__init__(geometry, biases)
-        initialisation = initialisation or FanIn()
         self.key = self._map(geometry.heads * geometry.qk_rank)
         self.value = self._map(geometry.heads * geometry.v_rank)
-        for name in ("key", "value"):
-            initialisation.fill_input(getattr(self, name), name)
-        initialisation.fill_output(self.output, "output")
+        self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The tokens, and the context cut into heads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -59,12 +60,12 @@ class Heads:
         return _with_something_left(self.mask.apply(zeros, grid))
 
 
-class Weighting(nn.Module):
+class Weighting(nn.Module, ABC):
     """A rule from logits to weights; ``mix`` applies them to the values."""
 
+    @abstractmethod
     def weights(self, heads: Heads) -> Tensor:
         """The attention matrices (b, H, n, m)."""
-        raise NotImplementedError
 
     def mix(self, heads: Heads) -> Tensor:
         """The weighted sums of values (b, H, n, v)."""

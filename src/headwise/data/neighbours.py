@@ -15,7 +15,19 @@ from headwise.shapes import Float
 
 
 @dataclass(frozen=True)
-class FarthestNeighbour(Drawn):
+class _AmongPoints(Drawn):
+    """N points of a sphere, drawn by one rule."""
+
+    width: int = 64
+    tokens: int = 16
+    points: Points = UNIFORM
+
+    def __post_init__(self) -> None:
+        _refuse_below(width=(self.width, 2), tokens=(self.tokens, 2))
+
+
+@dataclass(frozen=True)
+class FarthestNeighbour(_AmongPoints):
     """Every token asks which other is farthest: label_i = x_j, j = argmin_j x_i·x_j.
 
     This is the heads paper's trained task. N points lie on the sphere of dimension d; one head
@@ -26,13 +38,6 @@ class FarthestNeighbour(Drawn):
     >>> batch.inputs[0].shape == batch.targets[0].shape == (2, 4, 8)
     True
     """
-
-    width: int = 64
-    tokens: int = 16
-    points: Points = UNIFORM
-
-    def __post_init__(self) -> None:
-        _refuse_below(width=(self.width, 2), tokens=(self.tokens, 2))
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
         """N(0, 1), one number for each coordinate of each point."""
@@ -45,7 +50,7 @@ class FarthestNeighbour(Drawn):
 
 
 @dataclass(frozen=True)
-class NearestNeighbour(Drawn):
+class NearestNeighbour(_AmongPoints):
     """One query y among N points: the target is the x_i with the largest x_i·y.
 
     The model is given points (b, N, d) and query (b, d) and answers with a vector (b, d).
@@ -54,13 +59,6 @@ class NearestNeighbour(Drawn):
     >>> [t.shape for t in batch.inputs], batch.targets[0].shape
     ([torch.Size([2, 4, 8]), torch.Size([2, 8])], torch.Size([2, 8]))
     """
-
-    width: int = 64
-    tokens: int = 16
-    points: Points = UNIFORM
-
-    def __post_init__(self) -> None:
-        _refuse_below(width=(self.width, 2), tokens=(self.tokens, 2))
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
         """N(0, 1); the query is the last point."""

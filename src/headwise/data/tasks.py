@@ -6,6 +6,7 @@ of its own, and one call turns the noise of all of them into batches.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -53,16 +54,16 @@ class Task(Protocol):
         ...
 
 
-class Drawn:
+class Drawn(ABC):
     """What tasks share whose test data are drawn as the training data are."""
 
+    @abstractmethod
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
         """The randomness of ``count`` sequences, on the generator's device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def batch(self, noise: Tensor, step: Tensor | None) -> Batch:
         """The batch that this noise makes."""
-        raise NotImplementedError
 
     def loss(self, outputs: Tensor, *targets: Tensor) -> Tensor:
         """The squared length of the error, averaged over tokens and sequences."""
