@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.advice.stacked import stacked
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded, SweepName
 from benchmarks.recording import provenance
 
@@ -139,9 +138,7 @@ def trained_rows(
 
 def _ensemble(bench: Bench, loaded: Loaded, cell: Cell, settings: Settings) -> Ensemble:
     build, geometry = bench.build, cell.geometry
-    ensemble = Ensemble({"": lambda seed: build(geometry, seed)}, loaded.task, settings)
-    ensemble.forward = stacked(build(geometry, 0))
-    return ensemble
+    return Ensemble({"": lambda seed: build(geometry, seed)}, loaded.task, settings)
 
 
 def _run(ensembles: Sequence[Ensemble], settings: Settings) -> None:

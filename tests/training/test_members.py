@@ -126,9 +126,10 @@ def test_members_differ(case):
     assert torch.equal(flat[0], flat[1])  # the same seed with another rate
 
 
-def test_the_encoder_has_its_written_out_form_and_others_are_vectorised():
+def test_known_kinds_have_a_written_out_form_and_others_are_vectorised():
     assert isinstance(ensemble("three ranks").forward, StackedEncoder)
-    assert isinstance(ensemble("images").forward, StackedModules)
+    assert not isinstance(ensemble("images").forward, StackedModules)
+    assert isinstance(ensemble("scalar heads of words").forward, StackedModules)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])

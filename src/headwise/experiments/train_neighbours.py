@@ -92,8 +92,11 @@ class TrainNeighbours(TrainingRun, frozen=True):
 
     def ask(self) -> list[Row]:
         """Train, and tell how each seed fared."""
-        done, trivial = self.trained(), self._trivial()
-        rows = seed_rows(done)
+        return self.rows_of(self.trained())
+
+    def rows_of(self, done: Trained) -> list[Row]:
+        """How each seed of a run of this spec fared."""
+        rows, trivial = seed_rows(done), self._trivial()
         for number, row in enumerate(rows):
             row |= {"heads": self.heads, "trivial": trivial, **self._forms(done, number)}
         return rows

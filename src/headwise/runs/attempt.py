@@ -42,9 +42,9 @@ def attempt(spec: Spec, on: str = "cpu", scratch: Path | None = None) -> Outcome
     # SystemExit and the like too: a question must not be able to end the sweep.
     except BaseException as error:
         return Failure(
-            spec.key, traceback_text(error), _stamp(spec, on, time.perf_counter() - start)
+            spec.key, traceback_text(error), stamp(spec, on, time.perf_counter() - start)
         )
-    return Answer(spec.key, rows, _stamp(spec, on, time.perf_counter() - start))
+    return Answer(spec.key, rows, stamp(spec, on, time.perf_counter() - start))
 
 
 def unasked(spec: Spec, on: str, why: str) -> Failure:
@@ -54,7 +54,7 @@ def unasked(spec: Spec, on: str, why: str) -> Failure:
     >>> unasked(Square(number=3), "cpu", "the worker died 3 times").traceback
     'the worker died 3 times'
     """
-    return Failure(spec.key, why, _stamp(spec, on, 0.0))
+    return Failure(spec.key, why, stamp(spec, on, 0.0))
 
 
 def checked_rows(answer: Any) -> tuple[Row, ...]:
@@ -99,7 +99,13 @@ def traceback_text(error: BaseException) -> str:
     return text
 
 
-def _stamp(spec: Spec, on: str, seconds: float) -> Provenance:
+def stamp(spec: Spec, on: str, seconds: float, command: str = "") -> Provenance:
+    """Where an answer to this spec, computed here and now, comes from.
+
+    >>> from headwise.runs.examples import Square
+    >>> stamp(Square(number=3), "cpu", 0.5).seconds
+    0.5
+    """
     # A dtype may be an enumeration: its JSON form is what the spec is known by.
     content = spec.content
     return Provenance(
@@ -108,6 +114,6 @@ def _stamp(spec: Spec, on: str, seconds: float) -> Provenance:
         device=device_name(on),
         dtype=dtype_of(content),
         seconds=seconds,
-        command="",  # the driver knows it
+        command=command,  # the driver knows it
         seed=seed_of(content),
     )

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from headwise.attention.short import short_attention
 from headwise.models import NeighbourEncoder
+from headwise.training.linear_maps import Maps
 from headwise.training.stacking import Parameters
 
 
@@ -51,9 +51,9 @@ class StackedEncoder:
         """The answers of every member to its own points."""
         tokens = self._embedded(parameters, inputs[0])
         sequences, length = tokens.shape[1:3]
-        rows = tokens.flatten(1, 2)
+        rows, maps = tokens.flatten(1, 2), Maps(parameters)
         for layer in range(self.shape.layers):
-            part = _Part(parameters, f"stack.blocks.{layer}.")
+            part = maps.below(f"stack.blocks.{layer}")
             attended = self._attended(part, rows, (sequences, length))
             rows = part.norm("attention_norm", rows + attended)
             hidden = part.linear("mlp.expand", rows).relu()
@@ -68,7 +68,7 @@ class StackedEncoder:
             return tokens + table
         return torch.cat([tokens, table.expand(-1, tokens.shape[1], -1, -1)], dim=-1)
 
-    def _attended(self, part: _Part, rows: Tensor, sizes: tuple[int, int]) -> Tensor:
+    def _attended(self, part: Maps, rows: Tensor, sizes: tuple[int, int]) -> Tensor:
         names = ("query", "key", "value")
         triple = [part.linear(f"attention.projection.{name}", rows) for name in names]
         mixed = [self._mixed(group, triple, sizes) for group in self.groups]
@@ -84,21 +84,3 @@ class StackedEncoder:
         return short_attention(q, k, v, shape.rank**-0.5).reshape(
             members, sizes[0] * sizes[1], shape.heads * shape.rank
         )
-
-
-class _Part:
-    """The parameters of one block, and the maps they make."""
-
-    def __init__(self, parameters: Parameters, prefix: str) -> None:
-        self.parameters, self.prefix = parameters, prefix
-
-    def linear(self, name: str, rows: Tensor, factor: float = 1.0) -> Tensor:
-        """Rows times the transposed weight of their member, times the factor, plus the bias."""
-        weight = self.parameters[f"{self.prefix}{name}.weight"]
-        bias = self.parameters[f"{self.prefix}{name}.bias"]
-        return torch.baddbmm(bias.unsqueeze(1), rows, weight.mT, alpha=factor)
-
-    def norm(self, name: str, rows: Tensor) -> Tensor:
-        """Each row on the unit sphere, times the scalar of its member."""
-        scale = self.parameters[f"{self.prefix}{name}.scale"]
-        return scale[:, None, None] * normalize(rows, dim=-1)

@@ -18,6 +18,7 @@ from headwise.training.optimiser import FlatParameters, Optimiser
 from headwise.training.precision import exact_products, products, rounded
 from headwise.training.settings import Settings
 from headwise.training.stacking import Stacked, StackedModules, stack
+from headwise.training.stacks import written_out
 from headwise.training.state import State
 from headwise.training.streams import cast, examination, training_noise
 
@@ -157,7 +158,8 @@ def _groups(variants: Sequence[str]) -> list[tuple[int, int]]:
 def _stacked(models: list[nn.Module], groups: list[tuple[int, int]]) -> Stacked:
     if StackedEncoder.serves(models):
         return StackedEncoder(models, groups)  # pyright: ignore[reportArgumentType]
-    return StackedModules(models, groups)
+    one_kind = written_out(models[0]) if len(groups) == 1 else None
+    return one_kind or StackedModules(models, groups)
 
 
 def _finite(value: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,17 @@ class Trained:
         """The last row of each member."""
         final = {row.member: row for row in self.rows}
         return tuple(final[index] for index in range(len(self.members)))
+
+    def only(self, variant: str) -> Trained:
+        """What came of one variant, as if it had trained alone."""
+        kept = [index for index, who in enumerate(self.members) if who.variant == variant]
+        rows = [row for row in self.rows if row.variant == variant]
+        return replace(
+            self,
+            members=tuple(self.members[index] for index in kept),
+            rows=tuple(replace(row, member=kept.index(row.member)) for row in rows),
+            parameters={name: value[kept] for name, value in self.parameters.items()},
+        )
 
     def model(self, member: int) -> nn.Module:
         """A model of its own with the parameters of this member, on the CPU."""

@@ -1,7 +1,7 @@
 """Many models of one shape as one: stacked parameters, one call.
 
-Any module goes through ``torch.func.vmap``. The heads paper's encoder has a form written out by
-hand (``encoder``), which is faster.
+Any module goes through ``torch.func.vmap``. The heads paper's encoder (``encoder``) and models made
+of an encoder stack (``stacks``) have forms written out by hand, which are faster.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def questions(scale: Scale) -> list[Spec]:
     width, tokens = SIZES[scale]
     return cheap_first(
         spec
-        for (layers, copies), schedule in RANK_DEPTH[scale].items()
+        for (layers, copies), schedules in RANK_DEPTH[scale].items()
+        for schedule in schedules
         for spec in scheduled(schedule, width=width, tokens=tokens, layers=layers, copies=copies)
     )
 

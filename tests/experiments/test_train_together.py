@@ -1,0 +1,48 @@
+"""Ranks trained as one ensemble answer as each does alone."""
+
+import pytest
+
+from headwise.errors import BadInputError
+from headwise.experiments.train_neighbours import TrainNeighbours
+from headwise.experiments.train_together import ask_together, differing_in_rank
+
+SMALL = {
+    "width": 8,
+    "tokens": 4,
+    "mlp_width": 16,
+    "batch": 16,
+    "sequences": 64,
+    "steps": 30,
+    "epoch": 4,
+    "evaluation": 32,
+    "seeds": (3, 5),
+    "dtype": "float64",
+}
+
+
+def specs(**more):
+    return [TrainNeighbours(rank=rank, **(SMALL | more)) for rank in (2, 8)]
+
+
+@pytest.mark.parametrize("more", [{}, {"layers": 2, "copies": 3, "protocol": "fresh"}])
+def test_rows_are_those_of_single_runs(more):
+    for spec, rows in zip(specs(**more), ask_together(specs(**more)), strict=True):
+        alone = spec.ask()
+        assert [row["seed"] for row in rows] == [3, 5]
+        for row, expected in zip(rows, alone, strict=True):
+            assert row.keys() == expected.keys()
+            for name, value in expected.items():
+                near = value if value is None else pytest.approx(value, rel=1e-5)
+                assert row[name] == near, name
+
+
+def test_ranks_differ_or_the_test_above_says_nothing():
+    few, many = (rows[0]["test_loss"] for rows in ask_together(specs()))
+    assert few != pytest.approx(many, rel=1e-3)
+
+
+def test_other_differences_are_refused():
+    mixed = [*specs(), *specs(layers=2)]
+    assert [len(group) for group in differing_in_rank(mixed)] == [2, 2]
+    with pytest.raises(BadInputError, match="4 specs differ in more than their rank"):
+        ask_together(mixed)
