@@ -17,7 +17,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-#: What C sources may include lies beside this module.
+#: What C sources may include lies beside this module, or beside themselves.
 HEADERS = Path(__file__).parent
 
 # No -ffast-math: sums keep their order, NaN and infinity their meaning.
@@ -65,7 +65,8 @@ def _built(source: Path, compiler: str, folder: Path) -> Path:
 
 def _identity(source: Path, compiler: str) -> str:
     """What the machine code depends on: sources, flags, compiler and kind of processor."""
-    texts = [path.read_text() for path in (source, *sorted(HEADERS.glob("*.h")))]
+    headers = sorted({*HEADERS.glob("*.h"), *source.parent.glob("*.h")})
+    texts = [path.read_text() for path in (source, *headers)]
     known = [*texts, *FLAGS, compiler, platform.machine(), _features()]
     return hashlib.blake2b("\n".join(known).encode(), digest_size=8).hexdigest()
 

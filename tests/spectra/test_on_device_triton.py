@@ -12,6 +12,8 @@ import torch
 
 from headwise.errors import BadInputError
 from headwise.spectra import on_device
+from headwise.spectra.dominant import DominantEntries
+from headwise.spectra.near_hardmax import count_by_arrays, count_near_hardmax
 from oracles import normal
 from spectra.test_machine_code import stray_logits
 
@@ -44,15 +46,15 @@ def same(ours, theirs):
 
 def same_log_weights(logits, reach=REACH):
     logits = logits.to(DEVICE)
-    ours, top = kernels().scan_log_weights(logits, reach)
+    ours = kernels().scan_log_weights(logits, reach)
     theirs, wanted = on_device.scan_log_weights(logits, reach)
-    assert torch.equal(top, wanted)
-    return same(ours, theirs)
+    assert np.array_equal(ours.top, wanted.cpu().numpy())
+    return same(ours.unpacked(), theirs)
 
 
 def same_matrices(matrix, smallest=SMALLEST):
     matrix = matrix.to(DEVICE)
-    ours = kernels().scan_matrices(matrix, smallest)
+    ours = kernels().scan_matrices(matrix, smallest).unpacked()
     return same(ours, on_device.scan_matrices(matrix, smallest))
 
 
@@ -86,6 +88,32 @@ def test_matrices_that_are_not_sparse_give_nothing():
     assert same_log_weights(soft) == 0
     assert same_matrices(torch.stack((soft[0], torch.eye(130).double()[:5]))) == 5
     assert same_matrices(torch.zeros(2, 3, 20).double()) == 0
+
+
+@pytest.mark.parametrize("spare", [0, 10])
+def test_more_entries_than_there_is_room_for(spare, monkeypatch):
+    """Every row keeps three: the first room is too small, and a second is asked for."""
+    monkeypatch.setattr(kernels(), "SPARE_ROOM", spare)
+    logits = torch.full((3, 12, 130), -1e3, dtype=torch.float64)
+    logits[:, :, [3, 64, 129]] = 0.0
+    logits[1] = stray_logits(1, 12, 130, seed=8)[0]
+    assert same_log_weights(logits) >= 2 * 36
+    assert same_matrices(torch.softmax(logits, -1)) >= 2 * 36
+    assert kernels().scan_log_weights(logits.to(DEVICE), REACH).room >= 36
+
+
+def test_counts_from_the_kernels_are_those_of_the_cpu():
+    logits = stray_logits(3, 8, 61, seed=9)
+    logits[1] *= 1e-3
+    kept = kernels().scan_log_weights(logits.to(DEVICE), REACH)
+    entries = DominantEntries(3, (8, 61), kept, 1e-12, np.zeros(3))
+    epsilon = np.full(3, 1e-8)
+    same_arrays(count_near_hardmax(entries, epsilon), count_by_arrays(entries, epsilon))
+
+
+def same_arrays(ours, theirs):
+    assert np.array_equal(ours[:2], theirs[:2])
+    np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-12)
 
 
 def test_the_reach_is_not_rounded():

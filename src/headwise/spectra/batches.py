@@ -38,6 +38,8 @@ def flat_batch(source: Tensor | LogWeights) -> Tensor | LogWeights:
     """
     if isinstance(source, LogWeights):
         error = source.error
+        if len(source.shape) == 3 and not isinstance(error, Tensor):
+            return source
         if isinstance(error, Tensor):
             error = source.row_error.reshape(-1, source.shape[-2])
         return LogWeights(source.values.reshape(-1, *source.shape[-2:]), error)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +25,7 @@ SMALL_DOUBT = 1e-3
 #: Below this size it does not pay to look for sparsity first.
 SMALLEST_SPARSE = 16
 
-Counter = Callable[[Thresholds], list[Count]]
+Counter = Callable[[Thresholds], Counts]
 
 
 def count_at(source: Tensor | LogWeights, epsilon: float, method: str = "cheapest") -> Counts:
@@ -38,19 +37,21 @@ def count_at(source: Tensor | LogWeights, epsilon: float, method: str = "cheapes
     _refuse_unknown(method)
     flat = flat_batch(source)
     batch, size = flat.shape[0], min(flat.shape[-2:])
-    counts: list[Count | None] = [None] * batch
+    sparse = None
     if method == "near-hardmax" or (method == "cheapest" and size >= SMALLEST_SPARSE):
-        for i, count in _count_sparse(flat, epsilon):
-            counts[i] = count
-    left = [i for i, count in enumerate(counts) if count is None]
-    if left and method == "near-hardmax":
+        sparse = _count_sparse(flat, epsilon)
+    if sparse is not None and bool(sparse.delta.isfinite().all()):
+        return sparse.reshape(source.shape[:-2])
+    open_ = torch.ones(batch) if sparse is None else ~sparse.delta.isfinite()
+    left = open_.nonzero().flatten()
+    if method == "near-hardmax":
         raise BadInputError(
             f"{len(left)} of {batch} matrices are not nearly one-hot",
             hint="leave the method out: the cheapest that can answer is taken",
         )
-    for i, count in _count_rest(flat, torch.tensor(left, dtype=torch.int64), epsilon, method):
-        counts[i] = count
-    return Counts.of([c for c in counts if c is not None], source.shape[:-2])
+    counts = dict(enumerate(sparse)) if sparse is not None else {}
+    counts.update(_count_rest(flat, left, epsilon, method))
+    return Counts.of([counts[i] for i in range(batch)], source.shape[:-2])
 
 
 def _refuse_unknown(method: str) -> None:
@@ -60,27 +61,20 @@ def _refuse_unknown(method: str) -> None:
         )
 
 
-def _count_sparse(flat: Tensor | LogWeights, epsilon: float) -> Iterator[tuple[int, Count]]:
-    """Numbers and counts of the matrices whose rows are nearly one-hot."""
+def _count_sparse(flat: Tensor | LogWeights, epsilon: float) -> Counts | None:
+    """Counts of the matrices whose rows are nearly one-hot; δ is infinite for the others."""
     find = dominant_weights if isinstance(flat, LogWeights) else dominant_entries
     entries = find(flat, epsilon)  # type: ignore[arg-type]
     if not entries.sparse.any():
-        return
-    counts = bracketed(
-        lambda at: _near_hardmax(entries, at),
-        epsilon,
-        torch.from_numpy(entries.doubt),
-        min(entries.shape),
-    )
-    for i in np.flatnonzero(entries.sparse).tolist():
-        if math.isfinite(counts[i].delta):
-            yield i, counts[i]
+        return None
+    doubt = torch.from_numpy(entries.doubt)
+    return bracketed(lambda at: _near_hardmax(entries, at), epsilon, doubt, min(entries.shape))
 
 
-def _near_hardmax(entries: DominantEntries, at: Thresholds) -> list[Count]:
+def _near_hardmax(entries: DominantEntries, at: Thresholds) -> Counts:
     low, high, delta = count_near_hardmax(entries, at.epsilon.numpy(), at.doubt.numpy())
-    rows = zip(low.tolist(), high.tolist(), delta.tolist(), strict=True)
-    return [Count(*row, "near-hardmax") for row in rows]
+    delta[~entries.sparse] = math.inf
+    return Counts.by("near-hardmax", low, high, delta)
 
 
 def _count_rest(
@@ -90,7 +84,10 @@ def _count_rest(
     count = {"svd": _by_svd, "inertia": _by_inertia}.get(method, count_dense)
     for chunk in dense_chunks(flat, chosen):
         found = bracketed(
-            lambda at, c=chunk: count(c, at), epsilon, chunk.doubt(), min(flat.shape[-2:])
+            lambda at, c=chunk: Counts.of(count(c, at)),
+            epsilon,
+            chunk.doubt(),
+            min(flat.shape[-2:]),
         )
         yield from zip(chunk.numbers.tolist(), found, strict=True)
 
@@ -106,22 +103,25 @@ def _by_inertia(chunk: DenseChunk, at: Thresholds) -> list[Count]:
     ]
 
 
-def bracketed(counter: Counter, epsilon: float, doubt: Tensor, most: int) -> list[Count]:
+def bracketed(counter: Counter, epsilon: float, doubt: Tensor, most: int) -> Counts:
     """Counts of matrices known to within ``doubt``: part of δ if small, else two-sided.
 
     A matrix that may lie ``doubt`` from the one meant surely has the singular values that
     exceed ε + doubt, and possibly all those that exceed ε − doubt.
     """
     wide = doubt > SMALL_DOUBT * epsilon
-    low = counter(Thresholds(torch.where(wide, epsilon + doubt, epsilon), doubt * ~wide))
     if not bool(wide.any()):
-        return low
+        return counter(Thresholds(torch.full_like(doubt, epsilon), doubt))
+    low = counter(Thresholds(torch.where(wide, epsilon + doubt, epsilon), doubt * ~wide))
     # Where the doubt exceeds ε every singular value may count, whatever is seen.
     below = torch.where(wide & (doubt < epsilon), epsilon - doubt, epsilon)
     high = counter(Thresholds(below, doubt * ~wide))
-    return [
-        Count(lo.low, most if d >= epsilon else hi.high, d + max(lo.delta, hi.delta), lo.method)
-        if w
-        else lo
-        for lo, hi, d, w in zip(low, high, doubt.tolist(), wide.tolist(), strict=True)
-    ]
+    doubt, wide = doubt.cpu(), wide.cpu()
+    possible = torch.where(doubt >= epsilon, most, high.high)
+    delta = doubt + torch.maximum(low.delta, high.delta)
+    return Counts(
+        low.low,
+        torch.where(wide, possible, low.high),
+        torch.where(wide, delta, low.delta),
+        low.methods,
+    )

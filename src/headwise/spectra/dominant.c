@@ -6,6 +6,7 @@
  * parts of one, are shared out over threads; each part gathers its own list of entries.
  */
 #include "parallel.h"
+#include "weighing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -119,17 +120,6 @@ static void look(const struct scan *scan, struct list *list, struct row row, lon
 static void look_through(const struct scan *scan, struct list *list, struct row row, long first, long last) {
     for (long j = first; j < last; j += GROUP)
         if (any(hits(load(row.x + j), row.cut, scan->softmax))) look(scan, list, row, j, j + GROUP);
-}
-
-/* From differences of log-weights, so many apart, to weights; the sum over what was kept. */
-static double weigh(double *values, long count, long apart) {
-    double total = 0;
-    for (double *x = values; x < values + count * apart; x += apart) {
-        *x = *x == 0 ? 1 : exp(*x);
-        total += *x;
-    }
-    for (double *x = values; x < values + count * apart; x += apart) *x /= total;
-    return total;
 }
 
 static void scan_row(const struct scan *scan, struct list *list, long matrix, long number) {

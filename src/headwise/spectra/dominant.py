@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from headwise.spectra import machine_code, on_device
 from headwise.spectra.found import Found, Weights, most_groups
+from headwise.spectra.packed import Packed
 from headwise.spectra.rounding import storage_error
 from headwise.spectra.scanning import Keep, group_peaks, scan
 from headwise.spectra.sources import LogWeights, refuse_not_finite
@@ -45,28 +47,42 @@ class DominantEntries:
 
     batch: int
     shape: tuple[int, int]
-    rows: np.ndarray
-    columns: np.ndarray
-    values: np.ndarray
-    sparse: np.ndarray
+    kept: Found | Packed
     dropped: float
     doubt: np.ndarray
-
-    @classmethod
-    def of(
-        cls, found: Found, shape: tuple[int, int], dropped: float, doubt: np.ndarray
-    ) -> DominantEntries:
-        """What a scan found."""
-        batch = len(found.sparse)
-        return cls(
-            batch, shape, found.rows, found.columns, found.values, found.sparse, dropped, doubt
-        )
 
     def only(self, matrices: np.ndarray) -> DominantEntries:
         """The same without the entries of the matrices not chosen."""
         stay = matrices[self.matrix_of_entry]
         rows, columns, values = self.rows[stay], self.columns[stay], self.values[stay]
-        return replace(self, rows=rows, columns=columns, values=values)
+        return replace(self, kept=Found(rows, columns, values, self.sparse))
+
+    @cached_property
+    def found(self) -> Found:
+        """The entries as lists."""
+        if isinstance(self.kept, Found):
+            return self.kept
+        return _lists(self.kept).found if self.kept.softmax else self.kept.unpacked()
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row of each entry."""
+        return self.found.rows
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The column of each entry."""
+        return self.found.columns
+
+    @property
+    def values(self) -> np.ndarray:
+        """The value of each entry."""
+        return self.found.values
+
+    @property
+    def sparse(self) -> np.ndarray:
+        """Which matrices have entries here."""
+        return self.kept.sparse
 
     @property
     def matrix_of_entry(self) -> np.ndarray:
@@ -83,18 +99,35 @@ def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
     """
     batch, n, m = _flat_shape(source.values)
     reach = math.log(math.sqrt(n * m) / (DROPPED_SHARE * epsilon))
-    weights = _weights(source.values.reshape(batch, n, m), reach)
-    doubt = _doubt(source, weights, reach, epsilon)
-    return DominantEntries.of(weights.found, (n, m), DROPPED_SHARE * epsilon, doubt)
+    kept = _weights(source.values.reshape(batch, n, m), reach)
+    if source.is_exact:
+        # Rows of weights have norm at most one.
+        doubt = np.full(batch, softmax_rounding(source.shape) * math.sqrt(n))
+    else:
+        kept = _lists(kept)
+        doubt = _doubt(source, kept, reach, epsilon)
+    found = kept.found if isinstance(kept, Weights) else kept
+    return DominantEntries(batch, (n, m), found, DROPPED_SHARE * epsilon, doubt)
 
 
-def _weights(values: Tensor, reach: float) -> Weights:
+def _weights(values: Tensor, reach: float) -> Weights | Packed:
     """The kept weights, by the fastest means there are for these log-weights."""
+    if values.is_cuda:
+        found = on_device.fastest().scan_log_weights(values, reach)
+        return found if isinstance(found, Packed) else _weighed(*found)
     made = machine_code.scan_log_weights(values, reach, most_groups(*values.shape[1:]))
-    if made is not None:
-        return made
-    find = on_device.fastest().scan_log_weights if values.is_cuda else _scan_log_weights
-    found, top = find(values, reach)
+    return _weighed(*_scan_log_weights(values, reach)) if made is None else made
+
+
+def _lists(kept: Weights | Packed) -> Weights:
+    """The kept weights as lists, whatever they came as."""
+    if isinstance(kept, Weights):
+        return kept
+    return _weighed(kept.unpacked(), torch.from_numpy(kept.top))
+
+
+def _weighed(found: Found, top: Tensor) -> Weights:
+    """Weights from differences, which are overwritten."""
     total = machine_code.weigh(found.rows, found.values, len(top))
     if total is None:
         total = _weigh(found, len(top))
@@ -128,11 +161,8 @@ def _weigh(found: Found, rows: int) -> np.ndarray:
 
 
 def _doubt(source: LogWeights, kept: Weights, reach: float, epsilon: float) -> np.ndarray:
-    """For each matrix, how far its kept weights may lie from those meant."""
+    """For each matrix, how far its kept weights may lie from those meant, if in doubt."""
     batch, n, _ = _flat_shape(source.values)
-    if source.is_exact:
-        # Rows of weights have norm at most one.
-        return np.full(batch, softmax_rounding(source.shape) * math.sqrt(n))
     rows, found = source.shape[:-1], kept.found
     energy = np.bincount(found.rows, found.values**2, minlength=batch * n)
     norm = torch.from_numpy(np.sqrt(energy)).view(rows)
@@ -155,12 +185,13 @@ def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:
     batch, n, m = _flat_shape(matrix)
     smallest = DROPPED_SHARE * epsilon / math.sqrt(n * m)
     values = matrix.reshape(batch, n, m)
-    found = machine_code.scan_matrices(values, smallest, most_groups(n, m))
-    if found is None:
-        find = on_device.fastest().scan_matrices if values.is_cuda else _scan_matrices
-        found = find(values, smallest)
+    if values.is_cuda:
+        found = on_device.fastest().scan_matrices(values, smallest)
+    else:
+        made = machine_code.scan_matrices(values, smallest, most_groups(n, m))
+        found = _scan_matrices(values, smallest) if made is None else made
     doubt = storage_error(matrix).flatten().cpu().numpy()
-    return DominantEntries.of(found, (n, m), DROPPED_SHARE * epsilon, doubt)
+    return DominantEntries(batch, (n, m), found, DROPPED_SHARE * epsilon, doubt)
 
 
 def _scan_matrices(values: Tensor, smallest: float) -> Found:

@@ -7,6 +7,7 @@ do the same with arrays where there is no compiler, and judge this in the tests.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +16,17 @@ from torch import Tensor
 
 from headwise import native
 from headwise.spectra.found import Found, Weights
+from headwise.spectra.packed import Packed
 
 FOLDER = Path(__file__).parent
+DOMINANT, NEAR_HARDMAX = FOLDER / "dominant.c", FOLDER / "near_hardmax.c"
 
 #: How a matrix may fare: dense work would be cheaper, or a block is too large for this code.
 TOO_DENSE, TOO_LARGE = 1, 2
 
-#: Numbers to read, and entries to count, that are worth a thread of their own.
+#: Numbers to read, and rows of which to count the entries, that are worth a thread of their own.
 READ_PER_THREAD = 2**16
-ENTRIES_PER_THREAD = 2**11
+ROWS_PER_THREAD = 2**12
 
 
 def scan_log_weights(values: Tensor, reach: float, most: float) -> Weights | None:
@@ -47,7 +50,7 @@ def _scan(
 ) -> Found | None:
     if values.device.type != "cpu" or values.dtype != torch.float64 or values.numel() == 0:
         return None
-    code = native.library(FOLDER / "dominant.c")
+    code = native.library(DOMINANT)
     if code is None:
         return None
     values = values.contiguous()
@@ -72,7 +75,7 @@ def weigh(rows: np.ndarray, differences: np.ndarray, how_many: int) -> np.ndarra
 
     The sums of the weights, the largest taken as one, come back, one for each row.
     """
-    code = native.library(FOLDER / "dominant.c")
+    code = native.library(DOMINANT)
     if code is None:
         return None
     total = np.zeros(how_many)
@@ -93,16 +96,37 @@ def count_entries(
     ``thresholds`` are ε and δ, to which the rounding of the factorisations is added in place.
     How it fared is 0 where the count stands, else TOO_DENSE or TOO_LARGE.
     """
-    code = native.library(FOLDER / "near_hardmax.c")
+    code = native.library(NEAR_HARDMAX)
     if code is None:
         return None
     batch, n, _ = size
     start = np.searchsorted(entries[0], n * np.arange(batch + 1))
-    sizes = np.array([*size, _threads(len(entries[0]), ENTRIES_PER_THREAD)], np.int64)
+    sizes = np.array([*size, _threads(batch * n, ROWS_PER_THREAD)], np.int64)
+    given = (*entries, start, sizes, *thresholds, constants)
+    return _counted(code.near_hardmax_count, given, batch)
+
+
+def count_packed(
+    packed: Packed, thresholds: tuple[np.ndarray, np.ndarray], constants: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The same from what a device sent, without making lists of it first."""
+    code = native.library(NEAR_HARDMAX)
+    if code is None:
+        return None
+    batch, n, m = packed.shape
+    threads = _threads(batch * n, ROWS_PER_THREAD)
+    sizes = np.array([batch, n, m, threads, packed.room, packed.softmax], np.int64)
+    given = (packed.numbers, packed.sparse, sizes, *thresholds, constants)
+    return _counted(code.near_hardmax_count_packed, given, batch)
+
+
+def _counted(
+    function: Callable[..., object], given: tuple[np.ndarray, ...], batch: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a count writes: low, high and fate of each matrix."""
     low, high = np.zeros((2, batch), dtype=np.int64)
     fate = np.zeros(batch, dtype=np.uint8)
-    given = (*entries, start, sizes, *thresholds, constants)
-    code.near_hardmax_count(*_pointers(*given, low, high, fate))
+    function(*_pointers(*given, low, high, fate))
     return low, high, fate
 
 

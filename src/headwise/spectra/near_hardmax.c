@@ -2,10 +2,13 @@
  *
  * The method and its proof are in near_hardmax.py, which does the same with arrays and is the
  * judge of this file. Here each matrix is counted by one thread, from its entries row by row.
- * Blocks and components are found by joining the columns that share a row. A matrix with a
- * block too large for the plain factorisations below is left to the arrays.
+ * Most rows have one entry: they go to their column's anchor as they are read, and no later
+ * step sees them. Blocks and components are found by joining the columns that share a row. A
+ * matrix with a block too large for the plain factorisations below is left to the arrays.
  */
+#include "bidiagonal.h"
 #include "parallel.h"
+#include "weighing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,11 +24,28 @@ struct constants {
     double anchor_strength, strong_ties[2], most_work, metric_rounding, largest_metric_error, rounding;
 };
 
-struct batch {
-    const long *rows, *columns; /* of the entries, row by row, numbered across the batch */
+/* Entries of a batch row by row, numbered across it; `start` has one more than matrices. */
+struct lists {
+    const long *rows, *columns;
     const double *values;
-    const long *start; /* where the entries of each matrix begin; one more than matrices */
-    long size, n, m;
+    const long *start;
+};
+
+/* Entries of a batch as a device sends them; what is where is said in packed.py. */
+struct packed {
+    const long *table, *columns;
+    const double *values;
+    const unsigned char *sparse;
+    long room, softmax;
+};
+
+struct desk;
+
+struct batch {
+    struct lists lists;
+    struct packed packed;
+    void (*take)(struct desk *); /* the entries of a matrix, from one of the two */
+    long n, m, most_entries;     /* of a matrix */
     const double *epsilon;
     double *delta; /* is given without the rounding of what is done here, which is added */
     const struct constants *constants;
@@ -33,128 +53,188 @@ struct batch {
     unsigned char *fate;
 };
 
-/* A matrix at work. Entries first <= e < last; rows and columns are numbered inside it. */
+/* Columns that are joined: the root of each, and each root that there is. */
+struct joining {
+    int *root, *tops;
+    long count;
+};
+
+/* A matrix at work; rows are numbered in order, without those that only make an anchor. */
 struct desk {
     const struct batch *batch;
-    long matrix, first, last;
+    long matrix, rows, entries;
     double epsilon, delta;
+    double least;             /* energy from which on a column is anchored */
+    double total;             /* energy of all entries */
+    int strange;              /* some entry is out of range */
+    int *column;              /* of each entry */
+    double *value, *pull;     /* of each entry; how strongly it ties its row to an anchor */
+    int *row_start, *row_end; /* of each row: its entries */
     double *energy;           /* of each column: squared length of its anchor, or 0 */
     double *crowd, *held;     /* of each column: sum of pulls, and of those held */
     double *slack;            /* of each row: what M holds beyond the ties that are held */
-    long *block, *component;  /* of each column: its root in the first and in later joinings */
+    struct joining blocks, components;
     long *low, *high;         /* of each block, at its root */
-    long *next_row, *next_column, *first_row, *first_column; /* chains, by root; -1 ends them */
-    long *row_start, *row_end, *place;
+    int *next_row, *next_column, *first_row, *first_column; /* chains, by root; -1 ends them */
+    int *lead, *place;        /* of each row: a column it is joined to; of a column: in its block */
+    unsigned long *seen;      /* columns that are joined, one bit each */
+    unsigned char *open;
     double *dense, *metric, *work;
 };
 
-static long root_of(long *parent, long c) {
+/* The row whose entries were written behind those there are. One that is a single strong entry
+ * is an anchor, whatever else lies in its column, and takes no room. */
+static inline void add_row(struct desk *d, long count) {
+    long s = d->entries;
+    for (long e = s; e < s + count; e++) {
+        d->total += d->value[e] * d->value[e];
+        d->strange |= !(fabs(d->value[e]) < LARGEST_VALUE);
+    }
+    if (count == 1) {
+        double energy = d->value[s] * d->value[s];
+        d->energy[d->column[s]] += energy;
+        if (energy >= d->least) return;
+    }
+    d->row_start[d->rows] = s;
+    d->row_end[d->rows++] = d->entries = s + count;
+}
+
+static void take_lists(struct desk *d) {
+    const struct lists *from = &d->batch->lists;
+    long e = from->start[d->matrix], end = from->start[d->matrix + 1], before = d->matrix * d->batch->m;
+    while (e < end) {
+        long row = from->rows[e], count = 0;
+        for (; e < end && from->rows[e] == row; e++, count++) {
+            d->column[d->entries + count] = from->columns[e] - before;
+            d->value[d->entries + count] = from->values[e];
+        }
+        add_row(d, count);
+    }
+}
+
+static void take_packed(struct desk *d) {
+    const struct packed *from = &d->batch->packed;
+    const long *table = from->table + d->matrix * d->batch->n;
+    if (!from->sparse[d->matrix]) return;
+    for (long r = 0; r < d->batch->n; r++) {
+        long count = table[r] & 0xffffffff, at = table[r] >> 32;
+        if (count == 0) continue;
+        double *value = d->value + d->entries;
+        if (from->softmax && count == 1) {
+            d->column[d->entries] = at;
+            *value = 1;
+        } else {
+            at += d->matrix * from->room;
+            for (long k = 0; k < count; k++) d->column[d->entries + k] = from->columns[at + k];
+            memcpy(value, from->values + at, count * sizeof *value);
+            if (from->softmax) weigh(value, count, 1);
+        }
+        add_row(d, count);
+    }
+}
+
+static int root_of(int *parent, int c) {
     while (parent[c] != c) c = parent[c] = parent[parent[c]];
     return c;
 }
 
-static inline long column_of(const struct desk *d, long e) {
-    return d->batch->columns[e] - d->matrix * d->batch->m;
-}
-
-static inline double length(const struct desk *d, long c) { return sqrt(d->energy[c]); }
-
-/* How strongly an entry ties its row to an anchored column. */
-static inline double pull_of(const struct desk *d, long e, long c) {
-    return fabs(d->batch->values[e]) / sqrt(d->energy[c] - d->epsilon * d->epsilon);
-}
-
 /* Loose entries are always held; ties are if they are strong. */
-static inline int is_held(const struct desk *d, long e, long c, double strong) {
-    return d->energy[c] == 0 || fabs(d->batch->values[e]) >= strong * length(d, c);
+static inline int is_held(const struct desk *d, long e, double strong) {
+    double energy = d->energy[d->column[e]];
+    return energy == 0 || (strong < INFINITY && fabs(d->value[e]) >= strong * sqrt(energy));
 }
 
-/* Gather single-entry rows into anchors; the number of anchors. */
+/* Keep the anchors that are strong; their number. */
 static long find_anchors(struct desk *d) {
-    const struct batch *b = d->batch;
-    double least = b->constants->anchor_strength * d->epsilon;
-    long anchors = 0, e = d->first;
-    for (long r = 0; r < b->n; r++) {
-        long name = d->matrix * b->n + r;
-        d->row_start[r] = e;
-        while (e < d->last && b->rows[e] == name) e++;
-        d->row_end[r] = e;
-        if (e - d->row_start[r] == 1) d->energy[column_of(d, e - 1)] += b->values[e - 1] * b->values[e - 1];
-    }
-    for (long c = 0; c < b->m; c++) {
-        if (!(d->energy[c] >= least * least)) d->energy[c] = 0;
+    long anchors = 0;
+    for (long c = 0; c < d->batch->m; c++) {
+        d->energy[c] = d->energy[c] >= d->least ? d->energy[c] : 0;
         anchors += d->energy[c] > 0;
     }
     return anchors;
 }
 
-/* Rows that stand in an anchor have no further part: they become empty. Entries that are
- * loose, that is in columns without anchor. */
+/* Weak rows that stand in an anchor all the same have no further part: they become empty.
+ * Entries that are loose, that is in columns without anchor; the pull of the others. */
 static long drop_anchored_rows(struct desk *d) {
     long loose = 0;
-    for (long r = 0; r < d->batch->n; r++) {
+    double least = d->epsilon * d->epsilon;
+    for (long r = 0; r < d->rows; r++) {
         long s = d->row_start[r], t = d->row_end[r];
-        if (t - s == 1 && d->energy[column_of(d, s)] > 0) d->row_end[r] = s;
-        for (long e = s; e < d->row_end[r]; e++) loose += d->energy[column_of(d, e)] == 0;
+        if (t - s == 1 && d->energy[d->column[s]] > 0) t = d->row_end[r] = s;
+        for (long e = s; e < t; e++) {
+            double energy = d->energy[d->column[e]];
+            loose += energy == 0;
+            d->pull[e] = energy == 0 ? 0 : fabs(d->value[e]) / sqrt(energy - least);
+        }
     }
     return loose;
 }
 
 /* For each row, the absolute row sum of what M holds beyond the ties that are held. */
 static void find_slack(struct desk *d, double strong) {
-    const struct batch *b = d->batch;
-    memset(d->crowd, 0, b->m * sizeof *d->crowd);
-    memset(d->held, 0, b->m * sizeof *d->held);
-    memset(d->slack, 0, b->n * sizeof *d->slack);
+    memset(d->slack, 0, d->rows * sizeof *d->slack);
     if (strong == 0) return; /* every tie is held */
+    memset(d->crowd, 0, d->batch->m * sizeof *d->crowd);
+    memset(d->held, 0, d->batch->m * sizeof *d->held);
     for (int step = 0; step < 2; step++)
-        for (long r = 0; r < b->n; r++)
+        for (long r = 0; r < d->rows; r++)
             for (long e = d->row_start[r]; e < d->row_end[r]; e++) {
-                long c = column_of(d, e);
+                long c = d->column[e];
                 if (d->energy[c] == 0) continue;
-                double pull = pull_of(d, e, c);
-                int held = is_held(d, e, c, strong);
+                int held = is_held(d, e, strong);
                 if (step == 0) {
-                    d->crowd[c] += pull;
-                    d->held[c] += held ? pull : 0;
+                    d->crowd[c] += d->pull[e];
+                    d->held[c] += held ? d->pull[e] : 0;
                 } else {
-                    d->slack[r] += pull * (held ? d->crowd[c] - d->held[c] : d->crowd[c]);
+                    d->slack[r] += d->pull[e] * (held ? d->crowd[c] - d->held[c] : d->crowd[c]);
                 }
             }
 }
 
-/* Join the columns that share a row through entries that are held; chain rows and columns. */
-static void join(struct desk *d, long *root, double strong) {
-    const struct batch *b = d->batch;
-    for (long c = 0; c < b->m; c++) {
-        root[c] = c;
-        d->first_row[c] = d->first_column[c] = d->place[c] = -1;
+/* The root of a column, which stands alone when it is first seen. */
+static int root_once_seen(struct desk *d, int *root, int c) {
+    unsigned long *word = &d->seen[c / 64], bit = 1ul << c % 64;
+    if (*word & bit) return root_of(root, c);
+    *word |= bit;
+    d->first_row[c] = d->first_column[c] = -1;
+    return root[c] = c;
+}
+
+/* Chain columns and rows to their roots, in order, from the last to the first. */
+static void chain(struct desk *d, struct joining *made) {
+    made->count = 0;
+    for (long w = (d->batch->m - 1) / 64; w >= 0; w--)
+        for (unsigned long left = d->seen[w]; left;) {
+            int bit = 63 - __builtin_clzl(left), c = 64 * w + bit, top = root_of(made->root, c);
+            left ^= 1ul << bit;
+            made->root[c] = top;
+            if (d->first_column[top] < 0) made->tops[made->count++] = top;
+            d->next_column[c] = d->first_column[top];
+            d->first_column[top] = c;
+        }
+    for (long r = d->rows - 1; r >= 0; r--) {
+        if (d->lead[r] < 0) continue;
+        int top = made->root[d->lead[r]];
+        d->next_row[r] = d->first_row[top];
+        d->first_row[top] = r;
     }
-    for (long r = 0; r < b->n; r++) {
-        long one = -1;
+}
+
+/* Join the columns that share a row through entries that are held. */
+static void join(struct desk *d, struct joining *made, double strong) {
+    memset(d->seen, 0, ((d->batch->m - 1) / 64 + 1) * sizeof *d->seen);
+    for (long r = 0; r < d->rows; r++) {
+        int one = -1;
         for (long e = d->row_start[r]; e < d->row_end[r]; e++) {
-            long c = column_of(d, e);
-            if (!is_held(d, e, c, strong)) continue;
-            d->place[c] = 0; /* seen */
-            c = root_of(root, c);
-            if (one >= 0 && c != one) root[c] = one;
+            if (!is_held(d, e, strong)) continue;
+            int c = root_once_seen(d, made->root, d->column[e]);
+            if (one >= 0 && c != one) made->root[c] = one;
             else one = c;
         }
+        d->lead[r] = one;
     }
-    for (long c = b->m - 1; c >= 0; c--) {
-        if (d->place[c] < 0) continue;
-        long top = root[c] = root_of(root, c);
-        d->next_column[c] = d->first_column[top];
-        d->first_column[top] = c;
-    }
-    for (long r = b->n - 1; r >= 0; r--)
-        for (long e = d->row_start[r]; e < d->row_end[r]; e++) {
-            long c = column_of(d, e);
-            if (!is_held(d, e, c, strong)) continue;
-            d->next_row[r] = d->first_row[root[c]];
-            d->first_row[root[c]] = r;
-            break;
-        }
+    chain(d, made);
 }
 
 struct block {
@@ -190,10 +270,8 @@ static long write_out(struct desk *d, struct block block, double strong) {
     memset(d->dense, 0, block.height * block.width * sizeof *d->dense);
     double *row = d->dense;
     for (long r = d->first_row[block.root]; r >= 0; r = d->next_row[r], row += block.width)
-        for (long e = d->row_start[r]; e < d->row_end[r]; e++) {
-            long c = column_of(d, e);
-            if (is_held(d, e, c, strong)) row[d->place[c]] = d->batch->values[e];
-        }
+        for (long e = d->row_start[r]; e < d->row_end[r]; e++)
+            if (is_held(d, e, strong)) row[d->place[d->column[e]]] = d->value[e];
     return loose;
 }
 
@@ -244,58 +322,6 @@ static void stand_upright(double *to, const double *dense, long h, long loose, l
             to[h >= loose ? j * h + i : i * loose + j] = dense[i * width + j];
 }
 
-/* Householder's reflection that leaves of x (length, stride) its first entry alone: x becomes
- * its vector, with v_0 = 1; the factor of v vᵀ is returned, and what x_0 became is put in *left. */
-static double reflection(double *x, long length, long stride, double *left) {
-    double rest = 0;
-    for (long i = 1; i < length; i++) rest += x[i * stride] * x[i * stride];
-    *left = x[0];
-    if (rest == 0) return 0;
-    double norm = sqrt(x[0] * x[0] + rest);
-    *left = x[0] > 0 ? -norm : norm;
-    double head = x[0] - *left, factor = -head / *left;
-    for (long i = 1; i < length; i++) x[i * stride] /= head;
-    return factor;
-}
-
-/* Bring a (rows × columns, rows >= columns, column after column) to bidiagonal form; its
- * diagonal and upper diagonal, in turns, to `between`. */
-static void bidiagonalise(double *a, long rows, long columns, double *between) {
-    for (long k = 0; k < columns; k++) {
-        double *pivot = a + k * rows + k;
-        double factor = reflection(pivot, rows - k, 1, &between[2 * k]);
-        for (long j = k + 1; j < columns && factor != 0; j++) {
-            double *column = a + j * rows + k, sum = column[0];
-            for (long i = 1; i < rows - k; i++) sum += pivot[i] * column[i];
-            column[0] -= factor * sum;
-            for (long i = 1; i < rows - k; i++) column[i] -= factor * sum * pivot[i];
-        }
-        if (k + 1 == columns) return;
-        double *across = a + (k + 1) * rows + k;
-        factor = reflection(across, columns - k - 1, rows, &between[2 * k + 1]);
-        for (long i = 1; i < rows - k && factor != 0; i++) {
-            double sum = across[i];
-            for (long j = 1; j < columns - k - 1; j++) sum += across[j * rows] * across[j * rows + i];
-            across[i] -= factor * sum;
-            for (long j = 1; j < columns - k - 1; j++) across[j * rows + i] -= factor * sum * across[j * rows];
-        }
-    }
-}
-
-/* How many singular values of a bidiagonal matrix are at least x: its diagonals, in turns, are
- * the off-diagonal of a symmetric tridiagonal matrix of twice the size with eigenvalues ±σ. */
-static long at_least(const double *between, long columns, double x) {
-    if (x <= 0) return columns;
-    double pivot = -x;
-    long below = 1;
-    for (long k = 0; k < 2 * columns - 1; k++) {
-        pivot = -x - between[k] * between[k] / pivot;
-        if (fabs(pivot) < 1e-280) pivot = -1e-280;
-        below += pivot < 0;
-    }
-    return 2 * columns - below;
-}
-
 /* Count the σ of M^{-1/2} B_U in a block, those at least `sure` and at least `possible`. */
 static enum fate count_block(struct desk *d, struct block block, double strong, double above, double under,
                              long *low, long *high) {
@@ -317,8 +343,12 @@ static enum fate count_block(struct desk *d, struct block block, double strong, 
         *low = *high = 0;
         return COUNTED;
     }
-    stand_upright(upright, d->dense, h, loose, block.width);
-    bidiagonalise(upright, rows, columns, between);
+    if (columns == 1 && loose == block.width) {
+        between[0] = length_of(d->dense, rows); /* most blocks are one row or one column */
+    } else {
+        stand_upright(upright, d->dense, h, loose, block.width);
+        bidiagonalise(upright, rows, columns, between);
+    }
     *low = at_least(between, columns, sure);
     *high = at_least(between, columns, possible);
     return COUNTED;
@@ -326,37 +356,40 @@ static enum fate count_block(struct desk *d, struct block block, double strong, 
 
 /* Count the blocks of B_U by themselves. */
 static enum fate count_blocks(struct desk *d) {
-    const struct batch *b = d->batch;
     double work = 0;
     int large = 0;
-    for (long c = 0; c < b->m; c++) {
-        d->low[c] = d->high[c] = 0;
-        if (d->first_row[c] < 0) continue;
+    for (long i = 0; i < d->blocks.count; i++) {
+        long c = d->blocks.tops[i];
         struct block block = measure(d, c);
+        d->low[c] = d->high[c] = 0;
         work += work_of(block);
-        if (work > b->constants->most_work) return TOO_DENSE;
+        if (work > d->batch->constants->most_work) return TOO_DENSE;
         if (!fits(block)) large = 1;
         else if (!large) count_block(d, block, INFINITY, block.slack, 0, &d->low[c], &d->high[c]);
     }
     return large ? TOO_LARGE : COUNTED;
 }
 
-/* Is the count of any block open? Marks the components that hold one. */
-static int mark_open(struct desk *d, unsigned char *open) {
-    int found = 0;
-    if (open) memset(open, 0, d->batch->m);
-    for (long c = 0; c < d->batch->m; c++)
-        if (d->low[c] != d->high[c]) {
-            found = 1;
-            if (open) open[d->component[c]] = 1;
-        }
-    return found;
+/* Is the count of any block open? */
+static int any_open(const struct desk *d) {
+    for (long i = 0; i < d->blocks.count; i++)
+        if (d->low[d->blocks.tops[i]] != d->high[d->blocks.tops[i]]) return 1;
+    return 0;
+}
+
+/* Mark the components that hold an open block. */
+static void mark_open(struct desk *d) {
+    memset(d->open, 0, d->batch->m);
+    for (long i = 0; i < d->blocks.count; i++) {
+        long c = d->blocks.tops[i];
+        if (d->low[c] != d->high[c]) d->open[d->components.root[c]] = 1;
+    }
 }
 
 /* Let the count of a component stand for those of all its blocks. */
 static void replace(struct desk *d, long root, long low, long high) {
     for (long c = d->first_column[root]; c >= 0; c = d->next_column[c]) {
-        if (d->energy[c] > 0 || d->block[c] != c) continue;
+        if (d->energy[c] > 0 || d->blocks.root[c] != c) continue;
         d->low[c] = low;
         d->high[c] = high;
         low = high = 0; /* the first block carries it */
@@ -364,12 +397,13 @@ static void replace(struct desk *d, long root, long low, long high) {
 }
 
 /* Where blocks left a doubt, count again with the strong ties of M in full. */
-static enum fate settle(struct desk *d, double strong, unsigned char *open) {
+static enum fate settle(struct desk *d, double strong) {
     find_slack(d, strong);
-    join(d, d->component, strong);
-    mark_open(d, open);
-    for (long root = 0; root < d->batch->m; root++) {
-        if (!open[root]) continue;
+    join(d, &d->components, strong);
+    mark_open(d);
+    for (long i = 0; i < d->components.count; i++) {
+        long root = d->components.tops[i];
+        if (!d->open[root]) continue;
         struct block block = measure(d, root);
         if (work_of(block) > d->batch->constants->most_work) return TOO_DENSE;
         if (!fits(block)) return TOO_LARGE;
@@ -381,77 +415,101 @@ static enum fate settle(struct desk *d, double strong, unsigned char *open) {
     return COUNTED;
 }
 
-static double norm_of(const struct desk *d) {
-    double energy = 0;
-    for (long e = d->first; e < d->last; e++) energy += d->batch->values[e] * d->batch->values[e];
-    return sqrt(energy);
-}
-
-static int out_of_range(const struct desk *d) {
-    if (!(d->epsilon > 1 / LARGEST_VALUE)) return 1;
-    for (long e = d->first; e < d->last; e++)
-        if (!(fabs(d->batch->values[e]) < LARGEST_VALUE)) return 1;
-    return 0;
-}
-
-static enum fate count_matrix(struct desk *d, unsigned char *open, long *low, long *high) {
-    if (out_of_range(d)) return TOO_LARGE;
-    memset(d->energy, 0, d->batch->m * sizeof *d->energy);
+static enum fate count_matrix(struct desk *d, long *low, long *high) {
+    if (d->strange || !(d->epsilon > 1 / LARGEST_VALUE)) return TOO_LARGE;
     *low = *high = find_anchors(d);
     if (drop_anchored_rows(d) == 0) return COUNTED;
     find_slack(d, INFINITY);
-    join(d, d->block, INFINITY);
+    join(d, &d->blocks, INFINITY);
     enum fate fate = count_blocks(d);
-    for (int s = 0; s < 2 && fate == COUNTED && mark_open(d, 0); s++)
-        fate = settle(d, d->batch->constants->strong_ties[s], open);
-    for (long c = 0; c < d->batch->m; c++) {
-        *low += d->low[c];
-        *high += d->high[c];
+    for (int s = 0; s < 2 && fate == COUNTED && any_open(d); s++)
+        fate = settle(d, d->batch->constants->strong_ties[s]);
+    for (long i = 0; i < d->blocks.count && fate == COUNTED; i++) {
+        *low += d->low[d->blocks.tops[i]];
+        *high += d->high[d->blocks.tops[i]];
     }
     return fate;
 }
 
 /* Memory of a thread, cut into pieces; all at once, so that one test and one free do. */
-static int make_desk(struct desk *d, unsigned char **open, char **memory) {
-    long n = d->batch->n, m = d->batch->m, side = n > m ? n : m;
-    long doubles = 3 * m + n + 2 * LARGEST_AREA + 2 * side, longs = 8 * m + 3 * n;
-    *memory = malloc(8 * (doubles + longs) + m);
-    if (!*memory) return 0;
-    double *x = (double *)*memory;
+static char *make_desk(struct desk *d) {
+    long n = d->batch->n, m = d->batch->m, most = d->batch->most_entries, side = n > m ? n : m;
+    long doubles = 3 * m + n + 2 * most + 2 * LARGEST_AREA + 2 * side, longs = 2 * m + m / 64 + 1;
+    long ints = 8 * m + 4 * n + most;
+    char *memory = malloc(8 * (doubles + longs) + 4 * ints + m);
+    if (!memory) return 0;
+    double *x = (double *)memory;
     d->energy = x, x += m, d->crowd = x, x += m, d->held = x, x += m, d->slack = x, x += n;
-    d->dense = x, x += LARGEST_AREA, d->metric = x, x += LARGEST_AREA, d->work = x, x += 2 * side;
+    d->value = x, x += most, d->pull = x, x += most, d->work = x, x += 2 * side;
+    d->dense = x, x += LARGEST_AREA, d->metric = x, x += LARGEST_AREA;
     long *y = (long *)x;
-    d->block = y, y += m, d->component = y, y += m, d->low = y, y += m, d->high = y, y += m;
-    d->next_column = y, y += m, d->first_row = y, y += m, d->first_column = y, y += m;
-    d->place = y, y += m, d->next_row = y, y += n, d->row_start = y, y += n, d->row_end = y, y += n;
-    *open = (unsigned char *)y;
-    return 1;
+    d->low = y, y += m, d->high = y, y += m, d->seen = (unsigned long *)y, y += m / 64 + 1;
+    int *z = (int *)y;
+    d->blocks.root = z, z += m, d->blocks.tops = z, z += m;
+    d->components.root = z, z += m, d->components.tops = z, z += m;
+    d->next_column = z, z += m, d->first_row = z, z += m, d->first_column = z, z += m, d->place = z, z += m;
+    d->next_row = z, z += n, d->row_start = z, z += n, d->row_end = z, z += n, d->lead = z, z += n;
+    d->column = z, z += most;
+    d->open = (unsigned char *)z;
+    return memory;
+}
+
+static void take_up(struct desk *d, long matrix) {
+    const struct batch *b = d->batch;
+    d->matrix = matrix;
+    d->epsilon = b->epsilon[matrix];
+    d->rows = d->entries = d->strange = d->total = 0;
+    d->least = b->constants->anchor_strength * d->epsilon;
+    d->least *= d->least;
+    memset(d->energy, 0, b->m * sizeof *d->energy);
+    b->take(d);
+    d->delta = b->delta[matrix] += b->constants->rounding * sqrt(d->total);
 }
 
 static void count_some(void *job, struct queue *queue) {
     const struct batch *b = job;
     struct desk desk;
     desk.batch = b;
-    unsigned char *open;
-    char *memory;
-    if (!make_desk(&desk, &open, &memory)) return; /* what nobody counts is left to the arrays */
+    char *memory = make_desk(&desk);
+    if (!memory) return; /* what nobody counts is left to the arrays */
     for (long i; (i = next_unit(queue)) >= 0;) {
-        desk.matrix = i;
-        desk.first = b->start[i];
-        desk.last = b->start[i + 1];
-        desk.epsilon = b->epsilon[i];
-        desk.delta = b->delta[i] += b->constants->rounding * norm_of(&desk);
-        b->fate[i] = count_matrix(&desk, open, &b->low[i], &b->high[i]);
+        take_up(&desk, i);
+        b->fate[i] = count_matrix(&desk, &b->low[i], &b->high[i]);
     }
     free(memory);
+}
+
+static long most_between(const long *start, long count) {
+    long most = 0;
+    for (long i = 0; i < count; i++) most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
+    return most;
 }
 
 /* Counts of every matrix of a batch; sizes: batch, n, m, threads. */
 void near_hardmax_count(const long *rows, const long *columns, const double *values, const long *start,
                         const long *sizes, const double *epsilon, double *delta,
                         const struct constants *constants, long *low, long *high, unsigned char *fate) {
-    struct batch batch = {rows, columns, values, start, sizes[0], sizes[1], sizes[2], epsilon, delta,
-                          constants, low, high, fate};
+    struct batch batch = {
+        .lists = {rows, columns, values, start}, .take = take_lists,
+        .n = sizes[1], .m = sizes[2], .most_entries = most_between(start, sizes[0]) + 1,
+        .epsilon = epsilon, .delta = delta, .constants = constants,
+        .low = low, .high = high, .fate = fate};
+    memset(fate, TOO_LARGE, sizes[0]);
+    in_parallel(count_some, &batch, sizes[0], sizes[3]);
+}
+
+/* The same from what a device sent; sizes: batch, n, m, threads, room, softmax. */
+void near_hardmax_count_packed(const long *numbers, const unsigned char *sparse, const long *sizes,
+                               const double *epsilon, double *delta, const struct constants *constants,
+                               long *low, long *high, unsigned char *fate) {
+    long rows = sizes[0] * sizes[1], room = sizes[4];
+    const long *table = numbers + 2 * sizes[0], *columns = table + 2 * rows;
+    const double *values = (const double *)(columns + sizes[0] * room);
+    struct batch batch = {
+        .packed = {table, columns, values, sparse, room, sizes[5]}, .take = take_packed,
+        .n = sizes[1], .m = sizes[2], .most_entries = room + sizes[1] + 1,
+        .epsilon = epsilon, .delta = delta, .constants = constants,
+        .low = low, .high = high, .fate = fate};
     memset(fate, TOO_LARGE, sizes[0]);
     in_parallel(count_some, &batch, sizes[0], sizes[3]);
 }

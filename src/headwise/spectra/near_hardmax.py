@@ -27,6 +27,7 @@ from headwise.spectra import machine_code
 from headwise.spectra.blocks import Blocks, find_blocks, singular_values, stacked
 from headwise.spectra.dominant import DominantEntries
 from headwise.spectra.machine_code import TOO_DENSE, TOO_LARGE
+from headwise.spectra.packed import Packed
 from headwise.spectra.rounding import SAFETY, unit_roundoff
 
 #: A column is anchored when its single-entry rows have a norm of so many ε.
@@ -85,13 +86,8 @@ def count_near_hardmax(
     >>> low.tolist(), high.tolist()
     ([2], [2])
     """
-    delta = np.array(np.broadcast_to(doubt + entries.dropped, entries.batch))
-    counted = machine_code.count_entries(
-        (entries.rows, entries.columns, entries.values),
-        (entries.batch, *entries.shape),
-        (epsilon, delta),
-        _constants(entries.shape),
-    )
+    delta = np.full(entries.batch, entries.dropped) + doubt
+    counted = _by_machine_code(entries, (epsilon, delta))
     if counted is None:
         return count_by_arrays(entries, epsilon, doubt)
     low, high, fate = counted
@@ -101,6 +97,17 @@ def count_near_hardmax(
         others = count_by_arrays(entries.only(left), epsilon, doubt)
         low[left], high[left], delta[left] = (part[left] for part in others)
     return low, high, delta
+
+
+def _by_machine_code(
+    entries: DominantEntries, thresholds: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    constants = _constants(entries.shape)
+    if isinstance(entries.kept, Packed):
+        return machine_code.count_packed(entries.kept, thresholds, constants)
+    lists = (entries.rows, entries.columns, entries.values)
+    size = (entries.batch, *entries.shape)
+    return machine_code.count_entries(lists, size, thresholds, constants)
 
 
 def _constants(shape: tuple[int, int]) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 What costs on a GPU is waiting for it. Here it is asked twice how much there is (to make room)
 and once for the result, which travels as one array together with all that is asked of it.
-Where Triton is at hand ``on_device_triton`` does the same in two kernels.
+Where Triton is at hand ``on_device_triton`` does the same in one kernel, asked once.
 """
 
 from __future__ import annotations

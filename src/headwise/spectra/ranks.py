@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -75,6 +76,28 @@ class Counts:
             tuple(c.method for c in counts),
         )
 
+    @classmethod
+    def by(cls, method: str, low: np.ndarray, high: np.ndarray, delta: np.ndarray) -> Counts:
+        """A flat batch of counts, all by one method, from arrays that are given away.
+
+        >>> import numpy as np
+        >>> Counts.by("svd", *np.array([[3, 2], [3, 2]]), np.zeros(2)).values
+        tensor([3, 2])
+        """
+        low_, high_, delta_ = (torch.from_numpy(part) for part in (low, high, delta))
+        return cls(low_, high_, delta_, (method,) * len(low))
+
+    def reshape(self, shape: torch.Size) -> Counts:
+        """The same counts in another shape.
+
+        >>> Counts.of([Count(3, 3, 0.0, "svd")]).reshape(torch.Size([1, 1])).values
+        tensor([[3]])
+        """
+        if shape == self.low.shape:
+            return self
+        low, high, delta = (part.reshape(shape) for part in (self.low, self.high, self.delta))
+        return Counts(low, high, delta, self.methods)
+
     @property
     def exact(self) -> Tensor:
         """Which of the intervals are one number."""
@@ -83,8 +106,9 @@ class Counts:
     @property
     def values(self) -> Int[Tensor, "*batch"]:
         """The ranks, if every one of them is certain."""
-        undecided = int((~self.exact).sum())
-        if undecided:
+        # One question is enough where all are certain, as they are nearly always.
+        if not torch.equal(self.low, self.high):
+            undecided = int((~self.exact).sum())
             raise UndecidedError(
                 f"{undecided} of {len(self)} ranks are known only as intervals",
                 hint="pass float64 logits instead of rounded matrices, use a larger "

@@ -31,8 +31,8 @@ class LogWeights:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", as_matrices(self.values, "the log-weights"))
         # A plain number is looked at here: asking a GPU would mean waiting for it.
-        error = self.row_error if isinstance(self.error, Tensor) else torch.tensor(self.error)
-        if not bool((error >= 0).all()):
+        plain = not isinstance(self.error, Tensor)
+        if not (self.error >= 0 if plain else bool((self.row_error >= 0).all())):
             raise BadInputError(
                 "the error of the log-weights must not be negative or NaN",
                 hint="pass a bound of zero or more",
@@ -49,7 +49,7 @@ class LogWeights:
         """Whether the log-weights are exactly the ones meant."""
         if self.dtype != torch.float64:
             return False
-        return not bool(torch.as_tensor(self.error).any())
+        return not (self.error.any() if isinstance(self.error, Tensor) else self.error)
 
     @property
     def shape(self) -> torch.Size:
