@@ -64,10 +64,15 @@ def hardware(device: str) -> str:
     return f"{torch.get_num_threads()} threads, {platform.machine()}"
 
 
+def told(word: str) -> str:
+    """A word of a command, less the folders of one machine."""
+    return word.rsplit("/", 1)[-1] if word.startswith("/") else word
+
+
 def provenance(device: str, dtype: str, seed: int) -> dict[str, object]:
     """What a reader needs to make the record again."""
     return {
-        "command": " ".join(["python", *(Path(sys.argv[0]).name, *sys.argv[1:])]),
+        "command": " ".join(["python", Path(sys.argv[0]).name, *map(told, sys.argv[1:])]),
         "code": code_version(),
         "torch": torch.__version__,
         "device": hardware(device),

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded, SweepName
-from benchmarks.recording import provenance
+from benchmarks.recording import provenance, told
 
 from headwise.attention import HeadGeometry
 from headwise.models import parameter_counts
@@ -188,19 +188,13 @@ def _row(bench: Bench, cell: Cell, settings: Settings, end: CurveRow, seconds: f
         "rate": plan.rate,
         "seconds": round(seconds, 2),
         **provenance(settings.device.split(":")[0], _dtype(bench, settings), end.seed),
-        "command": _command(sys.argv[1:]),
+        "command": " ".join(["python -m benchmarks.advice.sweep", *map(told, sys.argv[1:])]),
     }
 
 
 def _dtype(bench: Bench, settings: Settings) -> str:
     reduced = bench.shape.attention == "bf16" and settings.device.startswith("cuda")
     return f"{settings.precision}, attention bf16" if reduced else settings.precision
-
-
-def _command(words: list[str]) -> str:
-    """The command as typed, less the folders of one machine."""
-    told = [word.rsplit("/", 1)[-1] if word.startswith("/") else word for word in words]
-    return " ".join(["python -m benchmarks.advice.sweep", *told])
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
