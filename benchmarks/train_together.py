@@ -1,4 +1,4 @@
-"""Train what is missing of the heads paper's figures, all ranks of a setting as one ensemble.
+"""Train what is missing of the heads paper's figures, all ranks or heads of a setting at once.
 
 python benchmarks/train_together.py heads2024/figure_rank_depth ... --device cuda --store STORE
 writes the same rows as ``headwise reproduce --scale gpu``, several times faster where a GPU would
@@ -12,8 +12,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from headwise.experiments.train_neighbours import TrainNeighbours
-from headwise.experiments.train_together import ask_together, differing_in_rank
+from headwise.experiments.train_together import ask_together, stackable
+from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Scale
 from headwise.papers.heads2024.costs import run_seconds
@@ -22,14 +22,14 @@ from headwise.runs import Answer, Store
 from headwise.runs.attempt import checked_rows, stamp
 
 
-def groups(store: Store, names: list[str], scale: Scale) -> list[list[TrainNeighbours]]:
+def groups(store: Store, names: list[str], scale: Scale) -> list[list[TrainingRun]]:
     """What is missing, cheap groups first."""
     specs = store.plan(all_specs([Wanted(exhibit, scale) for exhibit in chosen(names)])).work
-    found = differing_in_rank(spec for spec in specs if isinstance(spec, TrainNeighbours))
+    found = stackable(spec for spec in specs if isinstance(spec, TrainingRun))
     return sorted(found, key=lambda group: sum(map(run_seconds, group)))
 
 
-def answer(group: Sequence[TrainNeighbours], on: str, command: str) -> list[Answer]:
+def answer(group: Sequence[TrainingRun], on: str, command: str) -> list[Answer]:
     """Train a group; its time is shared out equally."""
     start = time.perf_counter()
     rows = ask_together(group, on)
@@ -65,14 +65,11 @@ def main() -> int:
     return 0
 
 
-def _tell(group: Sequence[TrainNeighbours], spent: float) -> None:
-    first = group[0]
-    ranks = ",".join(str(spec.rank) for spec in group)
-    print(
-        f"{spent:.0f} s: L={first.layers} copies={first.copies} N={first.tokens} d={first.width} "
-        f"{first.positions} {first.protocol} r={ranks}",
-        flush=True,
-    )
+def _tell(group: Sequence[TrainingRun], spent: float) -> None:
+    field = group[0].stacks_over
+    told = {name: value for name, value in group[0].content.items() if name != field}
+    values = [spec.content[field] for spec in group] if field else ""
+    print(f"{spent:.0f} s: {field} {values} of {told}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 import pytest
 
 from headwise.errors import BadInputError
+from headwise.experiments.train_incontext import TrainInContext
 from headwise.experiments.train_neighbours import TrainNeighbours
-from headwise.experiments.train_together import ask_together, differing_in_rank
+from headwise.experiments.train_together import ask_together, stackable
 
 SMALL = {
     "width": 8,
@@ -24,9 +25,22 @@ def specs(**more):
     return [TrainNeighbours(rank=rank, **(SMALL | more)) for rank in (2, 8)]
 
 
-@pytest.mark.parametrize("more", [{}, {"layers": 2, "copies": 3, "protocol": "fresh"}])
-def test_rows_are_those_of_single_runs(more):
-    for spec, rows in zip(specs(**more), ask_together(specs(**more)), strict=True):
+def in_context():
+    sizes = {"dimensions": 3, "points": 4, "width": 8, "layers": 2}
+    shared = {name: SMALL[name] for name in ("batch", "steps", "epoch", "evaluation", "dtype")}
+    return [
+        TrainInContext(heads=heads, seeds=(3, 5), **sizes, **shared, learning_rate=0.01)
+        for heads in (1, 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    "group",
+    [specs(), specs(layers=2, copies=3, protocol="fresh"), in_context()],
+    ids=["ranks", "ranks of deep layers", "heads in context"],
+)
+def test_rows_are_those_of_single_runs(group):
+    for spec, rows in zip(group, ask_together(group), strict=True):
         alone = spec.ask()
         assert [row["seed"] for row in rows] == [3, 5]
         for row, expected in zip(rows, alone, strict=True):
@@ -43,6 +57,6 @@ def test_ranks_differ_or_the_test_above_says_nothing():
 
 def test_other_differences_are_refused():
     mixed = [*specs(), *specs(layers=2)]
-    assert [len(group) for group in differing_in_rank(mixed)] == [2, 2]
+    assert [len(group) for group in stackable(mixed)] == [2, 2]
     with pytest.raises(BadInputError, match="4 specs differ in more than their rank"):
         ask_together(mixed)

@@ -1,5 +1,7 @@
 """A member of an ensemble is the model it would be alone: answers, gradients, updates."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -39,8 +41,8 @@ def vit(seed):
     return ViTClassifier(stack, images, classes=4, seed=seed)
 
 
-def text(seed):
-    return TextClassifier(stack_of(), vocabulary=9, classes=3, seed=seed)
+def text(seed, heads=3):
+    return TextClassifier(stack_of(heads, 12 // heads), vocabulary=9, classes=3, seed=seed)
 
 
 def scalar_heads(seed):
@@ -48,8 +50,8 @@ def scalar_heads(seed):
     return TextClassifier(stack_of(20, 1, norm="rms"), vocabulary=9, classes=3, seed=seed)
 
 
-def regressor(seed):
-    stack = stack_of(position=LearnedAdditive(14, 12, seed))
+def regressor(seed, heads=3):
+    stack = stack_of(heads, 12 // heads, position=LearnedAdditive(14, 12, seed))
     return InContextRegressor(stack, dimensions=4, seed=seed)
 
 
@@ -83,6 +85,14 @@ CASES = {
     "padded words": ({"": text}, words(lengths=True)),
     "scalar heads of words": ({"": scalar_heads}, words(lengths=False)),
     "in context": ({"": regressor}, InContext(4, 7)),
+    "in context, three numbers of heads": (
+        {f"{heads}": partial(regressor, heads=heads) for heads in (1, 3, 4)},
+        InContext(4, 7),
+    ),
+    "padded words, two numbers of heads": (
+        {f"{heads}": partial(text, heads=heads) for heads in (2, 4)},
+        words(lengths=True),
+    ),
 }
 
 
@@ -129,6 +139,7 @@ def test_members_differ(case):
 def test_known_kinds_have_a_written_out_form_and_others_are_vectorised():
     assert isinstance(ensemble("three ranks").forward, StackedEncoder)
     assert not isinstance(ensemble("images").forward, StackedModules)
+    assert not isinstance(ensemble("in context, three numbers of heads").forward, StackedModules)
     assert isinstance(ensemble("scalar heads of words").forward, StackedModules)
 
 

@@ -35,7 +35,7 @@ def test_outputs_and_gradients_are_those_of_the_models(name, sweep):
     models = [bench.build(geometry, seed).double() for seed in (0, 1)]
     inputs = INPUTS[name](torch.Generator().manual_seed(0))
     leaves = {key: value.requires_grad_() for key, value in stack(models).items()}
-    forward = written_out(models[0])
+    forward = written_out(models, [(0, 2)])
     assert forward is not None
     found = forward(leaves, inputs)
     found.square().sum().backward()
@@ -65,8 +65,8 @@ def encoder(**more):
     ],
 )
 def test_models_of_another_kind_have_no_such_form(other):
-    assert written_out(encoder()) is not None
-    assert written_out(other()) is None
+    assert written_out([encoder()], [(0, 1)]) is not None
+    assert written_out([other()], [(0, 1)]) is None
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3, 12])

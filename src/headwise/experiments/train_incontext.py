@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveFloat, PositiveInt, model_validator
 
@@ -12,7 +12,7 @@ from headwise.experiments.learning_curves import seed_rows
 from headwise.experiments.training_run import TrainingRun
 from headwise.models import EncoderStack, InContextRegressor, Style
 from headwise.runs import Row
-from headwise.training import AdamW
+from headwise.training import AdamW, Trained
 
 #: Steps of the run for which the curriculum was written.
 CURRICULUM_STEPS = 500_000
@@ -33,6 +33,8 @@ class TrainInContext(TrainingRun, frozen=True):
     >>> row["trivial"], row["test_score"] > 0
     (2.0, True)
     """
+
+    stacks_over: ClassVar[str | None] = "heads"
 
     kind: Literal["train_incontext"] = "train_incontext"
     revision: Literal[1] = 1
@@ -62,10 +64,10 @@ class TrainInContext(TrainingRun, frozen=True):
         """The usual constants of Adam."""
         return {"optimiser": AdamW(betas=(0.9, 0.999))}
 
-    def ask(self) -> list[Row]:
-        """Train, and tell how each seed fared."""
+    def rows_of(self, done: Trained) -> list[Row]:
+        """How each seed of a run of this spec fared."""
         # With no example seen the best answer is 0, and its squared error E y² the dimensions.
-        return [row | {"trivial": float(self.dimensions)} for row in seed_rows(self.trained())]
+        return [row | {"trivial": float(self.dimensions)} for row in seed_rows(done)]
 
     def build(self, seed: int) -> InContextRegressor:
         """The model as it begins, drawn from the seed alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -33,6 +33,8 @@ class TrainNeighbours(TrainingRun, frozen=True):
     >>> [row["seed"] for row in spec.ask()], spec.heads
     ([0], 1)
     """
+
+    stacks_over: ClassVar[str | None] = "rank"
 
     kind: Literal["train_neighbours"] = "train_neighbours"
     revision: Literal[1] = 1
@@ -89,10 +91,6 @@ class TrainNeighbours(TrainingRun, frozen=True):
         """The protocol, and batches taken in parts where one does not fit."""
         protocol = protocol_of(self.protocol, self.sequences)
         return {"protocol": protocol, "micro_batches": self.micro_batches}
-
-    def ask(self) -> list[Row]:
-        """Train, and tell how each seed fared."""
-        return self.rows_of(self.trained())
 
     def rows_of(self, done: Trained) -> list[Row]:
         """How each seed of a run of this spec fared."""

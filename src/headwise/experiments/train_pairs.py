@@ -11,6 +11,7 @@ from headwise.experiments.learning_curves import seed_rows
 from headwise.experiments.training_run import Protocol, TrainingRun, protocol_of
 from headwise.models import CrossLayer, CrossShape
 from headwise.runs import Row
+from headwise.training import Trained
 
 
 class TrainPairs(TrainingRun, frozen=True):
@@ -50,6 +51,6 @@ class TrainPairs(TrainingRun, frozen=True):
         """The protocol."""
         return {"protocol": protocol_of(self.protocol, self.sequences)}
 
-    def ask(self) -> list[Row]:
-        """Train, and tell how each seed fared."""
-        return seed_rows(self.trained())
+    def rows_of(self, done: Trained) -> list[Row]:
+        """How each seed of a run of this spec fared."""
+        return seed_rows(done)

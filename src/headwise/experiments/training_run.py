@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import nn
 
 from headwise.data import Task
-from headwise.runs import Spec, device, scratch
+from headwise.runs import Row, Spec, device, scratch
 from headwise.training import Fixed, Fresh, Saving, Settings, Trained, train
 from headwise.training.curve import Sink, nowhere
 
@@ -32,6 +32,9 @@ class TrainingRun(Spec, frozen=True):
     [1, 2, 3, 4]
     """
 
+    #: The field in which specs that train as one ensemble may differ, if any.
+    stacks_over: ClassVar[str | None] = None
+
     steps: PositiveInt
     batch: PositiveInt = 256
     learning_rate: PositiveFloat = 0.01
@@ -49,6 +52,14 @@ class TrainingRun(Spec, frozen=True):
     @abstractmethod
     def task(self) -> Task:
         """What it is trained on."""
+
+    @abstractmethod
+    def rows_of(self, done: Trained) -> list[Row]:
+        """How each seed of a run of this spec fared."""
+
+    def ask(self) -> list[Row]:
+        """Train, and tell how each seed fared."""
+        return self.rows_of(self.trained())
 
     def settings(self, on: str) -> Settings:
         """The whole run as training is told it."""

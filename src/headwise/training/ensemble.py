@@ -158,8 +158,7 @@ def _groups(variants: Sequence[str]) -> list[tuple[int, int]]:
 def _stacked(models: list[nn.Module], groups: list[tuple[int, int]]) -> Stacked:
     if StackedEncoder.serves(models):
         return StackedEncoder(models, groups)  # pyright: ignore[reportArgumentType]
-    one_kind = written_out(models[0]) if len(groups) == 1 else None
-    return one_kind or StackedModules(models, groups)
+    return written_out(models, groups) or StackedModules(models, groups)
 
 
 def _finite(value: float) -> float | None:

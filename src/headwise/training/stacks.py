@@ -7,7 +7,8 @@ is what the models themselves give.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,16 +33,39 @@ from headwise.models.transformer import Block
 from headwise.training.linear_maps import Maps
 from headwise.training.stacking import Parameters, Stacked
 
+#: First and one past the last member of each variant.
+Groups = Sequence[tuple[int, int]]
 
-def written_out(model: nn.Module) -> Stacked | None:
-    """One call for all members of a model of this kind; None for kinds that have no such form.
 
-    >>> written_out(nn.Linear(2, 2)) is None
+def written_out(models: Sequence[nn.Module], groups: Groups) -> Stacked | None:
+    """One call for all members of models of this kind; None for kinds that have no such form.
+
+    Variants may differ in the number of heads if heads times rank is the same.
+
+    >>> written_out([nn.Linear(2, 2)], [(0, 1)]) is None
     True
     """
-    stack = model if isinstance(model, EncoderStack) else getattr(model, "stack", None)
-    make = _KINDS.get(type(model))
-    return make(model) if make and isinstance(stack, EncoderStack) and _serves(stack) else None
+    kinds = [models[first] for first, _ in groups]
+    make = _KINDS.get(type(kinds[0]))
+    stacks = [model if isinstance(model, EncoderStack) else _stack_of(model) for model in kinds]
+    if make is None or not all(stack is not None and _serves(stack) for stack in stacks):
+        return None
+    known = [stack for stack in stacks if stack is not None]
+    if len({type(model) for model in kinds}) > 1 or len({_frame(stack) for stack in known}) > 1:
+        return None
+    return make(kinds[0], StackedStack(known, groups))
+
+
+def _stack_of(model: nn.Module) -> EncoderStack | None:
+    stack = getattr(model, "stack", None)
+    return stack if isinstance(stack, EncoderStack) else None
+
+
+def _frame(stack: EncoderStack) -> tuple[object, ...]:
+    """What variants must share besides the shapes of their parameters."""
+    first = _blocks(stack)[0]
+    parts = (first.mlp.activation, first.mlp_norm, first.attention.weighting, stack.position)
+    return (first.placement, len(stack.blocks), *map(type, parts))
 
 
 def _serves(stack: EncoderStack) -> bool:
@@ -74,17 +98,28 @@ def _plain(attention: Attention) -> bool:
 _Grid = tuple[torch.Size, Mask]
 
 
+class _Variant(NamedTuple):
+    """Members that have the same heads."""
+
+    first: int
+    end: int
+    heads: int
+    temperature: float
+
+
 class StackedStack:
     """An ``EncoderStack``: rows (M, b·n, d) in and out."""
 
-    def __init__(self, stack: EncoderStack) -> None:
-        first = _blocks(stack)[0]
-        attention = first.attention
-        self.depth, self.pre = len(stack.blocks), first.placement == "pre"
-        self.geometry, self.temperature = stack.geometry, attention.temperature
-        self.weighting = attention.weighting
+    def __init__(self, stacks: Sequence[EncoderStack], groups: Groups) -> None:
+        first = _blocks(stacks[0])[0]
+        self.depth, self.pre = len(stacks[0].blocks), first.placement == "pre"
+        self.weighting = first.attention.weighting
         self.activation = gelu if isinstance(first.mlp.activation, nn.GELU) else torch.relu
-        self.positioned = "position.table" in dict(stack.named_parameters())
+        self.positioned = isinstance(stacks[0].position, LearnedAdditive)
+        self.variants = [
+            _Variant(*group, stack.geometry.heads, _blocks(stack)[0].attention.temperature)
+            for stack, group in zip(stacks, groups, strict=True)
+        ]
 
     def __call__(self, maps: Maps, tokens: Tensor, mask: Mask = EVERYTHING) -> Tensor:
         """Tokens (M, b, n, d) with their positions, through all blocks; a mask of (M·b, …)."""
@@ -109,23 +144,28 @@ class StackedStack:
 
     def _attended(self, maps: Maps, rows: Tensor, grid: _Grid) -> Tensor:
         part = maps.below("attention.projection")
-        members, ((sequences, length), mask) = len(rows), grid
-        cut = (members * sequences, length, self.geometry.heads, -1)
-        q, k, v = (
-            part.linear(name, rows).view(cut).transpose(1, 2) for name in ("query", "key", "value")
-        )
-        mixed = self.weighting.mix(Heads(q, k, v, mask, self.temperature))
-        joined = mixed.transpose(1, 2).reshape(members, sequences * length, -1)
-        return part.linear("output", joined)
+        triple = [part.linear(name, rows) for name in ("query", "key", "value")]
+        mixed = [self._mixed(variant, triple, grid) for variant in self.variants]
+        return part.linear("output", mixed[0] if len(mixed) == 1 else torch.cat(mixed))
+
+    def _mixed(self, variant: _Variant, triple: list[Tensor], grid: _Grid) -> Tensor:
+        """Attention of the members of one variant, (m, b·n, H·r) in and out."""
+        (sequences, length), mask = grid
+        first, end = variant.first, variant.end
+        cut = ((end - first) * sequences, length, variant.heads, -1)
+        q, k, v = (t[first:end].reshape(cut).transpose(1, 2) for t in triple)
+        if isinstance(mask, Padding):
+            mask = Padding(mask.real[first * sequences : end * sequences])
+        mixed = self.weighting.mix(Heads(q, k, v, mask, variant.temperature))
+        return mixed.transpose(1, 2).reshape(end - first, sequences * length, -1)
 
 
-def _points(model: EncoderStack) -> Stacked:
-    stack = StackedStack(model)
+def _points(model: EncoderStack, stack: StackedStack) -> Stacked:
     return lambda parameters, inputs: stack(Maps(parameters), inputs[0])
 
 
-def _image_classifier(model: ViTClassifier) -> Stacked:
-    stack, side = StackedStack(model.stack), model.images.patch
+def _image_classifier(model: ViTClassifier, stack: StackedStack) -> Stacked:
+    side = model.images.patch
 
     def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
         maps, (images,) = Maps(parameters), inputs
@@ -140,9 +180,7 @@ def _image_classifier(model: ViTClassifier) -> Stacked:
     return forward
 
 
-def _text_classifier(model: TextClassifier) -> Stacked:
-    stack = StackedStack(model.stack)
-
+def _text_classifier(model: TextClassifier, stack: StackedStack) -> Stacked:
     def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
         maps, (numbers, *lengths) = Maps(parameters), inputs
         tables = maps["embedding.weight"]
@@ -162,9 +200,7 @@ def _text_classifier(model: TextClassifier) -> Stacked:
     return forward
 
 
-def _regressor(model: InContextRegressor) -> Stacked:
-    stack = StackedStack(model.stack)
-
+def _regressor(model: InContextRegressor, stack: StackedStack) -> Stacked:
     def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
         maps, (x, y) = Maps(parameters), inputs
         members, count, points = y.shape
