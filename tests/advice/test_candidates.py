@@ -10,7 +10,8 @@ from headwise.advice.advisor import advise_numbers
 from headwise.advice.candidates import candidates, content_rank, references, shaped
 from headwise.advice.costs import Costs
 from headwise.advice.question import Budget, Constraints
-from headwise.advice.retrieval import retrieval_floor
+from headwise.advice.retrieval import floor_words, retrieval_floor, shown_floor
+from headwise.advice.tables import named_rows
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.theory import error_lower_bound
@@ -94,3 +95,59 @@ def test_the_floor_is_the_papers_bound():
 def test_impossible_questions_are_refused(make, words):
     with pytest.raises(BadInputError, match=re.escape(words)):
         make()
+
+
+def test_a_bound_that_says_nothing_is_a_dash():
+    assert shown_floor(4e-4, exact=False) == "–"
+    assert shown_floor(6e-4, exact=False) == "≥ 0.001"
+    assert shown_floor(0.3, exact=True) == "0"
+    assert "two isotropic tokens in 3 dimensions" in floor_words(2.7)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    length=st.integers(16, 512),
+    width=st.sampled_from([16, 64, 192]),
+    kind=st.sampled_from([None, "gqa", "mla"]),
+    parameters=st.none() | st.integers(8_000, 10**5),
+)
+def test_each_geometry_is_offered_and_shown_once(length, width, kind, parameters):
+    answer = advise_numbers(
+        length, width, budget=Budget(parameters), constraints=Constraints(kind=kind)
+    )
+    offered = [choice.geometry for choice in answer.choices]
+    assert len(offered) == len(set(offered))
+    shown = [choice.geometry for _, choice in named_rows(answer)]
+    assert len(shown) == len(set(shown))
+    assert set(shown) >= {choice.geometry for choice in answer.references}
+
+
+def test_a_smaller_rank_is_not_also_half_the_rank():
+    answer = advise_numbers(512, 768, budget=Budget(parameters=1_179_648))
+    halves = [choice for choice in answer.choices if choice.geometry.qk_rank == 48]
+    assert [choice.role for choice in halves] == ["smaller rank"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    length=st.integers(16, 512),
+    kind=st.sampled_from([None, "gqa", "mla"]),
+    heads=st.none() | st.integers(1, 8),
+    parameters=st.integers(8_000, 10**5),
+)
+def test_no_worse_choice_stands_before_a_better_one(length, kind, heads, parameters):
+    constraints = Constraints(heads=heads, kind=kind)
+    answer = advise_numbers(length, 64, budget=Budget(parameters), constraints=constraints)
+    meeting = [choice.meets for choice in answer.choices]
+    assert meeting == sorted(meeting, reverse=True)
+    short = [choice.plateau_share for choice in answer.choices if not choice.meets]
+    assert short == sorted(short, reverse=True)
+    assert answer.best.meets or "does not meet the need" in str(answer)
+    for choice in answer.choices:
+        assert choice.meets != any("does not meet the need" in r for r in choice.reasons)
+
+
+def test_one_head_of_larger_rank_stands_before_many_of_rank_one():
+    answer = advise_numbers(512, 768, budget=Budget(parameters=30_000))
+    assert (answer.best.role, answer.best.geometry.heads, answer.best.rank) == ("one head", 1, 8)
+    assert [choice.rank for choice in answer.choices] == [8, 1]

@@ -6,6 +6,8 @@ import pytest
 
 from headwise.advice.advisor import advise_config
 from headwise.advice.config import read_config
+from headwise.advice.question import Constraints
+from headwise.advice.tables import cost_table, named_rows
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry, LatentGeometry
 
@@ -107,7 +109,7 @@ def test_what_is_offered_costs_no_more_than_what_is_there(write):
         assert choice.costs.parameters <= present.costs.parameters
         assert choice.costs.cache_bytes_per_token <= present.costs.cache_bytes_per_token
         assert choice.plateau_share >= present.plateau_share or choice.costs != present.costs
-    assert answer.findings[0].startswith("Present: 8 heads of rank 128")
+    assert answer.findings[0].startswith("Present: 8 heads (2 key-value heads) of rank 128")
 
 
 def test_another_length_is_another_question(write):
@@ -115,3 +117,81 @@ def test_another_length_is_another_question(write):
     short, long = advise_config(path), advise_config(path, length=10**5)
     assert (short.evidence.length, long.evidence.length) == (64, 10**5)
     assert short.rank.rank < long.rank.rank
+
+
+DEEPSEEK = {
+    "model_type": "deepseek_v3",
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "kv_lora_rank": 128,
+    "q_lora_rank": None,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 32,
+    "max_position_embeddings": 1024,
+}
+
+
+def test_the_rank_of_latent_attention_is_one_number_everywhere(write):
+    answer = advise_config(write(DEEPSEEK))
+    present = answer.references[0]
+    assert present.rank == 32
+    assert present.plateau_share == answer.curve.share(32)
+    stored = answer.as_json()["references"][0]
+    assert (stored["rank"], stored["geometry"]["rope_rank"]) == (32, 16)
+    assert "8 heads of rank 32 and 16 rotary dimensions" in answer.findings[0]
+    table = cost_table(answer)
+    row = dict(zip(table.columns, {r[0]: r for r in table.rows}["present"], strict=True))
+    assert (row["rank"], row["rotary"]) == (32, 16)
+
+
+def test_latent_attention_keeps_its_latent_and_gets_better(write):
+    answer = advise_config(write(DEEPSEEK))
+    present, best = answer.references[0], answer.best
+    assert best.meets
+    assert not present.meets
+    assert (best.geometry.kv_latent, best.geometry.rope_rank) == (128, 16)
+
+
+def test_a_model_that_nothing_beats_stays_first_and_it_is_said(write):
+    """At rank 1 in one head nothing that costs no more has a larger rank."""
+    answer = advise_config(write({"hidden_size": 64, "n_head": 1, "head_dim": 1}))
+    assert answer.best.role == "present"
+    assert not answer.best.meets
+    assert "nothing of equal or lower cost comes nearer" in answer.findings[0]
+    assert next(name for name, _ in named_rows(answer)) == "1 present"
+
+
+def test_a_model_at_the_needed_rank_is_not_told_to_halve_it(write):
+    fine = {"hidden_size": 768, "n_head": 8, "head_dim": 96, "n_positions": 512}
+    answer = advise_config(write(fine))
+    assert answer.best.role == "present"
+    assert answer.best.meets
+    assert "that is what is needed" in answer.findings[0]
+
+
+def test_a_fixed_rank_is_kept_and_said_to_fall_short(write):
+    path = write({"n_embd": 768, "n_head": 12, "n_positions": 512})
+    answer = advise_config(path, constraints=Constraints(rank=8))
+    assert {choice.rank for choice in answer.choices} == {8}
+    assert not answer.best.meets
+    assert "It does not meet the need: mixing asks for rank 96" in str(answer)
+
+
+@pytest.mark.parametrize(
+    ("fields", "mask"),
+    [
+        ({"architectures": ["LlamaForCausalLM"]}, "causal"),
+        ({"architectures": ["GPT2LMHeadModel"]}, "causal"),
+        ({"is_decoder": True}, "causal"),
+        ({"architectures": ["BertForMaskedLM"], "is_decoder": False}, "none"),
+        ({"architectures": ["T5ForConditionalGeneration"], "is_encoder_decoder": True}, "none"),
+        ({"architectures": "LlamaForCausalLM"}, "none"),
+        ({}, "none"),
+    ],
+)
+def test_the_mask_is_read_where_it_is_plain(fields, mask, write):
+    answer = advise_config(write(LLAMA | fields))
+    assert answer.evidence.mask == answer.as_json()["mask"] == mask
+    assert any("Causal mask" in line for line in answer.findings) == (mask == "causal")
+    assert advise_config(write(LLAMA | fields), mask="causal").evidence.mask == "causal"

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from headwise.advice.advisor import evidence_of
 from headwise.advice.curves import head_dim_grid
 from headwise.advice.embedding import TokenSet
 from headwise.advice.measuring import (
@@ -10,9 +11,11 @@ from headwise.advice.measuring import (
     HALF_WIDTH,
     Sampling,
     band,
+    causal_plateau_ratio,
     measured_curve,
     ratios_of_seed,
 )
+from headwise.advice.rule import judged_curve
 from headwise.randomness import stream, stream_seed
 from headwise.theory import finite_law
 
@@ -32,11 +35,12 @@ def drawn_heads(start, seed):
             yield (2 * unit - 1) / 8**0.5
 
 
+@pytest.mark.parametrize("mask", ["none", "causal"])
 @pytest.mark.parametrize("start", ["paper", "model"])
-def test_a_rank_is_what_a_plain_decomposition_counts(start):
+def test_a_rank_is_what_a_plain_decomposition_counts(start, mask):
     """One seed redone by hand: the same streams, softmax, SVD, singular values ≥ 1e-8."""
     tokens, dims, seed = TokenSet(white(), 8, "given"), (1, 3, 8), 5
-    found = ratios_of_seed(tokens, start, dims, seed)
+    found = ratios_of_seed(tokens, start, dims, seed, mask)
     inputs = tokens.values[torch.randint(6, (32,), generator=stream(seed, "sequences"))]
     if start == "model":
         positions = torch.randn(16, 8, generator=stream(seed, "positions"), dtype=torch.float64)
@@ -44,6 +48,8 @@ def test_a_rank_is_what_a_plain_decomposition_counts(start):
     query, key = (inputs @ weights for weights in drawn_heads(start, seed))
     for dim, ratio in zip(dims, found, strict=True):
         scores = query[..., :dim] @ key[..., :dim].mT / dim**0.5
+        if mask == "causal":
+            scores[..., torch.ones(16, 16, dtype=torch.bool).triu(1)] = -torch.inf
         counted = (torch.linalg.svdvals(scores.softmax(-1)) >= 1e-8).sum(-1)
         # A singular value within rounding of 1e-8 may fall on either side.
         assert abs(float(ratio) - float(counted.double().mean()) / 16) <= 1 / 16 / 32
@@ -57,6 +63,25 @@ def test_nearly_orthonormal_tokens_follow_the_law():
         # ε-rank counts near ties that the hardmax does not, and tokens are not quite orthonormal.
         assert abs(curve.at(dim) - wanted) < 0.07
     assert abs(curve.plateau - 0.632) < 0.04
+
+
+@pytest.mark.parametrize("n", [2, 5, 40])
+def test_the_causal_plateau_of_orthonormal_tokens_is_half(n):
+    """Row i picks one of i columns: column j stays empty with chance Π (1 − 1/i) = (j − 1) / n."""
+    found = causal_plateau_ratio(torch.eye(n).double(), draws=4000, seed=1)
+    assert found == pytest.approx((n + 1) / 2 / n, abs=4 * 0.5 / (n * 4000) ** 0.5)
+
+
+def test_under_a_causal_mask_both_are_measured_and_the_bare_one_is_judged():
+    tokens = TokenSet(white(), 8, "given")
+    bare = evidence_of(tokens, None, Sampling())
+    causal = evidence_of(tokens, None, Sampling(mask="causal"))
+    names = [curve.name for curve in causal.curves]
+    assert names == ["model", "model, causal", "paper, causal"]
+    assert judged_curve(causal.curves) == judged_curve(bare.curves)
+    # A triangular matrix with a positive diagonal.
+    assert causal.curves[1].mean[0] == 1.0 > causal.curves[0].mean[0]
+    assert causal.curves[2] != bare.curves[1]
 
 
 def test_the_same_seed_gives_the_same_curve():

@@ -69,7 +69,11 @@ BAD = {
     "tokens of shape (5, 1, 1, 1) came": torch.zeros(5, 1, 1, 1),
     "tokens of shape (1, 1, 0) came": torch.zeros(1, 0),
     "id -1 is below zero": torch.tensor([[0, -1, 2]]),
-    "all 6 token ids equal 3": torch.full((2, 3), 3),
+    "all 6 token ids are equal": torch.full((2, 3), 3),
+    "tokens of every sequence are equal": torch.tensor([[3, 3], [4, 4]]),
+    "tokens of every sequence are equal to": torch.randn(3, 1, 4).expand(-1, 5, -1),
+    "a vocabulary of 1,000,000,000,001 ids": torch.tensor([[0, 10**12]]),
+    "token values reach 1e+200": torch.tensor([[[1e200], [0.0]]], dtype=torch.float64),
     "dtype torch.bool": torch.ones(2, 5, dtype=torch.bool),
 }
 

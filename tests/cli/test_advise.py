@@ -139,3 +139,53 @@ def test_bad_input_is_one_line_and_an_exit_code(
     assert ran.err.count("\n") == 1
     assert words in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_every_form_explains_the_lookup_error_and_none_says_at_least_nothing(headwise, tmp_path):
+    page = tmp_path / "report.html"
+    out = headwise("advise", "--out", page).out
+    for text in (" ".join(out.split()), page.read_text()):
+        assert "Lookup error: the least mean squared error" in text
+        assert "≥ 0.000" not in text
+
+
+def test_what_falls_short_is_said_in_the_terminal_and_on_the_page(headwise, ran, tmp_path):
+    page = tmp_path / "report.html"
+    numbers = ("--length", 512, "--width", 768, "--params", 300_000, "--heads", 8)
+    out = headwise("advise", *numbers, "--out", page).out
+    best = ran(*numbers)["choices"][0]
+    assert not best["meets"]
+    for text in (" ".join(out.split()), page.read_text()):
+        assert "It does not meet the need: mixing asks for rank 96" in text
+    row = next(line for line in out.splitlines() if "1 smaller rank" in line)
+    assert row.split()[-3] == "no"
+    assert "does not meet the need: mixing asks for 96" in page.read_text()
+
+
+def test_a_causal_mask_is_measured_or_said_not_to_be(ran, headwise, tmp_path):
+    found = ran("--mask", "causal", "--patch", 4)
+    assert found["mask"] == "causal"
+    assert [curve["mask"] for curve in found["curves"]] == ["none", "causal", "causal"]
+    out = headwise("advise", "--mask", "causal", "--patch", 4).out
+    assert max(map(len, out.splitlines())) <= 80
+    numbers = ran("--length", 128, "--width", 64, "--mask", "causal")
+    assert any("(n + 1) / 2n = 0.50" in line for line in numbers["findings"])
+    config = tmp_path / "config.json"
+    config.write_text('{"n_embd": 64, "n_head": 4, "architectures": ["GPT2LMHeadModel"]}')
+    assert ran("--config", config)["mask"] == "causal"
+    assert ran("--config", config, "--mask", "none")["mask"] == "none"
+
+
+@pytest.mark.parametrize("length", [16, 512, 5000, 10**9])
+def test_advise_and_law_give_the_same_numbers(headwise, ran, length):
+    curve = ran("--length", length, "--width", 64)["curves"][0]
+    shown = dict(zip(curve["head_dims"], curve["mean"], strict=True))
+    law = json.loads(headwise("law", "--length", length, "--json").out)
+    table = dict(zip(law["head_dim"], law["ratio"], strict=True))
+    shared = sorted(set(shown) & set(table))
+    assert {1, 2, 4, 8, 16, 32, 64} <= set(shared)
+    assert [shown[dim] for dim in shared] == [table[dim] for dim in shared]
+    dims = (2, 3, 12, 16) if length < 10**9 else (2, 16)
+    for dim in dims:
+        alone = json.loads(headwise("law", "--length", length, "--head-dim", dim, "--json").out)
+        assert alone["ratio"] == shown[dim]

@@ -8,8 +8,9 @@ import pytest
 
 from headwise.cli.app import main
 from headwise.cli.law import _in_percents
-from headwise.cli.law_curve import UPPER_BOUND, curve_of, terminal_plot
+from headwise.cli.law_curve import curve_of, terminal_plot
 from headwise.theory import corrected_law, critical_head_dim
+from headwise.theory.ready import UPPER_BOUND
 
 
 def run(capsys, *arguments):
@@ -61,7 +62,7 @@ def test_without_head_dim_a_table_and_a_plot(capsys):
 
 
 def test_table_as_json_lists_every_row(capsys):
-    answer = json.loads(run(capsys, "--length", "5000", "--json")[1])
+    answer = json.loads(run(capsys, "--length", "1e8", "--json")[1])
     assert len(answer["head_dim"]) == len(answer["ratio"]) == len(answer["method"])
     assert answer["critical_head_dim"] in answer["head_dim"]
     assert answer["method"][answer["head_dim"].index(8)] == UPPER_BOUND

@@ -11,6 +11,7 @@ from headwise.advice.candidates import (
     candidates,
     content_rank,
     lookup,
+    once_each,
     references,
     usual_heads,
 )
@@ -23,18 +24,21 @@ from headwise.advice.question import (
     NO_LIMIT,
     Budget,
     Constraints,
+    MaskName,
     Need,
+    checked_mask,
     checked_need,
     checked_size,
 )
 from headwise.advice.reasons import NEARLY_ORTHONORMAL, choice_reasons, findings, verdict
-from headwise.advice.result import Advice, Choice
+from headwise.advice.result import Advice, Choice, needed_rank
 from headwise.advice.retrieval import retrieval_floor
 from headwise.advice.rule import RankChoice, choose_rank, judged_curve
 from headwise.advice.theory_curve import law_curve
 from headwise.geometry import HeadGeometry, LatentGeometry
 
 if TYPE_CHECKING:
+    from headwise.advice.curves import RankCurve
     from headwise.advice.embedding import TokenSet
     from headwise.advice.measuring import Sampling
 
@@ -49,11 +53,13 @@ def advise(
     budget: Budget = NO_LIMIT,
     constraints: Constraints = FREE,
     need: Need = "data",
+    mask: MaskName = "none",
     seed: int = 0,
 ) -> Advice:
     """Heads and ranks for these tokens: vectors (batch, sequence, width), or whole numbers, ids.
 
     ``width`` is that of the model; vectors of another width get a linear embedding into it.
+    ``mask`` is "causal" for a model whose tokens attend to themselves and those before alone.
 
     >>> import torch
     >>> tokens = torch.randn(8, 24, 16, generator=torch.Generator().manual_seed(0))
@@ -63,7 +69,8 @@ def advise(
     """
     from headwise.advice.measuring import Sampling
 
-    return decide(evidence_of(tokens, width, Sampling(seed)), budget, constraints, need)
+    evidence = evidence_of(tokens, width, Sampling(seed, mask=mask))
+    return decide(evidence, budget, constraints, need)
 
 
 def advise_numbers(
@@ -73,13 +80,16 @@ def advise_numbers(
     budget: Budget = NO_LIMIT,
     constraints: Constraints = FREE,
     need: Need = "data",
+    mask: MaskName = "none",
 ) -> Advice:
     """The same from two numbers alone, by the finite law of orthonormal tokens.
+
+    The law is that of attention without a mask; with "causal" the answer says so.
 
     >>> advise_numbers(512, 768).best.geometry
     HeadGeometry(width=768, heads=8, kv_heads=8, qk_rank=96, v_rank=96)
     """
-    return decide(numbers_evidence(length, width), budget, constraints, need)
+    return decide(numbers_evidence(length, width, mask), budget, constraints, need)
 
 
 def advise_config(
@@ -89,8 +99,11 @@ def advise_config(
     budget: Budget = NO_LIMIT,
     constraints: Constraints = FREE,
     need: Need = "data",
+    mask: MaskName | None = None,
 ) -> Advice:
     """Judge the geometry of a model by its config.json, and offer others that cost no more.
+
+    The mask is the config's own unless given.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "config.json"
@@ -100,11 +113,11 @@ def advise_config(
     """
     config = read_config(path)
     width = config.geometry.width
-    evidence = numbers_evidence(length or config.context, width)
+    evidence = numbers_evidence(length or config.context, width, mask or config.mask)
     return decide_for(config, evidence, budget, constraints, need)
 
 
-def numbers_evidence(length: int | float, width: int | float) -> Evidence:
+def numbers_evidence(length: int | float, width: int | float, mask: MaskName = "none") -> Evidence:
     """What is known from a length and a width: the law.
 
     >>> numbers_evidence(128, 64).curves[0].start
@@ -112,8 +125,9 @@ def numbers_evidence(length: int | float, width: int | float) -> Evidence:
     """
     n = checked_size("the length", length, 2, 10**12)
     d = checked_size("the width", width, 2, 10**6)
-    words = f"{n:,} tokens, width {d}: the finite law, no data"
-    return Evidence(words, n, d, (law_curve(n, d),), None, 0)
+    checked_mask(mask)
+    words = f"{n:,} tokens, width {d}{_mask_words(mask)}: the finite law, no data"
+    return Evidence(words, n, d, (law_curve(n, d),), None, 0, mask)
 
 
 def evidence_of(tokens: Any, width: int | None, sampling: Sampling) -> Evidence:
@@ -124,19 +138,19 @@ def evidence_of(tokens: Any, width: int | None, sampling: Sampling) -> Evidence:
     >>> [curve.start for curve in evidence_of(torch.eye(8), None, Sampling()).curves]
     ['model', 'paper', 'law']
     """
-    from headwise.advice.measuring import measured_curve
     from headwise.advice.tokens import token_statistics
 
     found = _as_token_set(tokens, width)
     short = replace(found, values=found.values[:, :MOST_LENGTH])
     statistics = token_statistics(short, sampling.seed)
-    curves = tuple(measured_curve(short, start, sampling) for start in ("model", "paper"))
-    if statistics.cosine_spread < NEARLY_ORTHONORMAL:
+    curves = _measured(short, sampling)
+    if statistics.cosine_spread < NEARLY_ORTHONORMAL and sampling.mask == "none":
         curves += (law_curve(short.length, short.width),)
     cut = f" (the first {MOST_LENGTH} of {found.length})" if found.length > MOST_LENGTH else ""
     words = f"{found.name}: {found.sequences:,} sequences of {short.length} tokens{cut}"
-    words += f", width {found.width}"
-    return Evidence(words, short.length, found.width, curves, statistics, sampling.seed)
+    words += f", width {found.width}{_mask_words(sampling.mask)}"
+    size = (short.length, found.width)
+    return Evidence(words, *size, curves, statistics, sampling.seed, sampling.mask)
 
 
 def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: Need) -> Advice:
@@ -153,6 +167,8 @@ def decide_for(
     present = config.geometry
     if constraints.kind is None:
         constraints = replace(constraints, kind=_kind(present), group=present.group)
+    if isinstance(present, LatentGeometry):
+        constraints = replace(constraints, latent=present)
     cached = present.cache_bytes_per_token(CACHE_NUMBER)
     budget = Budget(
         min(budget.parameters or present.parameters, present.parameters),
@@ -164,8 +180,29 @@ def decide_for(
     heads = constraints.heads or present.heads
     shown = [Candidate("present", present)]
     answer = _ranked(evidence, rank, heads, constraints, budget, shown)
-    judged = verdict(answer.references[0].plateau_share, present, rank)
-    return replace(answer, findings=(judged, *answer.findings))
+    own = answer.references[0]
+    allowed = budget.allows(present) and constraints.keeps(present.heads, own.rank)
+    if allowed and not any(_better(choice, own) for choice in answer.choices):
+        answer = replace(answer, choices=(own, *answer.choices))
+    return replace(answer, findings=(verdict(own, answer.best, rank), *answer.findings))
+
+
+def _measured(tokens: TokenSet, sampling: Sampling) -> tuple[RankCurve, ...]:
+    """Both starts under the mask. Under a causal one the model's start is also measured without.
+
+    A triangular matrix with a positive diagonal is of full rank whatever the head can do, so
+    where saturation is read the mask must not be.
+    """
+    from headwise.advice.measuring import measured_curve
+
+    curves = tuple(measured_curve(tokens, start, sampling) for start in ("model", "paper"))
+    if sampling.mask == "none":
+        return curves
+    return measured_curve(tokens, "model", replace(sampling, mask="none")), *curves
+
+
+def _mask_words(mask: MaskName) -> str:
+    return ", causal mask" if mask == "causal" else ""
 
 
 def _as_token_set(tokens: Any, width: int | None) -> TokenSet:
@@ -213,7 +250,8 @@ def _ranked(
         looking = lookup(evidence.width, rank.retrieval, constraints)
         offered += [looking] if budget.allows(looking.geometry) else []
     known = {c.geometry for c in shown}
-    choices = [judged(c) for c in offered if c.geometry not in known or len(offered) == 1]
+    offered = once_each(offered)
+    choices = [judged(c) for c in offered if c.geometry not in known]
     choices.sort(key=_order)
     return Advice(
         evidence,
@@ -225,9 +263,19 @@ def _ranked(
 
 
 def _order(choice: Choice) -> tuple[bool, int, int]:
-    """What reaches the advised rank first; there the advised shape, then the cheapest."""
+    """What meets the need first, there the advised shape, then the cheapest.
+
+    What does not meet it comes by how far it gets.
+    """
     place = {"advised": 0, "lookup": 2}.get(choice.role, 1)
-    return not choice.meets, place, choice.costs.parameters
+    return not choice.meets, place if choice.meets else -choice.rank, choice.costs.parameters
+
+
+def _better(choice: Choice, than: Choice) -> bool:
+    """Whether it meets a need that the other does not, or meets it cheaper, or gets nearer."""
+    if choice.meets and than.meets:
+        return choice.costs.parameters < than.costs.parameters
+    return choice.meets or (choice.rank > than.rank and not than.meets)
 
 
 def _judged(
@@ -245,6 +293,6 @@ def _judged(
         costs.against(beside["largest"]),
         share,
         floor,
-        r >= rank.rank,
+        r >= needed_rank(rank),
         choice_reasons(candidate.role, geometry, share, floor, rank),
     )

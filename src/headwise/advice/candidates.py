@@ -30,12 +30,18 @@ class Candidate:
 
 
 def content_rank(geometry: HeadGeometry) -> int:
-    """The rank of the query-key form that reads content, without a rotary part.
+    """The rank of the query-key form that reads content: what is shown and what is judged.
+
+    Without a rotary part, which reads positions, and no more than the latents let through.
 
     >>> content_rank(HeadGeometry.standard(64, heads=4))
     16
+    >>> content_rank(LatentGeometry(64, 4, 4, 48, 32, kv_latent=24, q_latent=None, rope_rank=16))
+    24
     """
-    return geometry.content_rank if isinstance(geometry, LatentGeometry) else geometry.qk_rank
+    if not isinstance(geometry, LatentGeometry):
+        return geometry.qk_rank
+    return min(geometry.content_rank, geometry.kv_latent, geometry.q_latent or geometry.width)
 
 
 def usual_heads(width: int) -> int:
@@ -58,14 +64,25 @@ def shaped(
     16
     """
     if constraints.kind == "mla":
-        rope = 2 * max(1, rank // 4)
-        latent = min(width, LATENT_RANKS * rank)
-        return LatentGeometry(width, heads, heads, rank + rope, values, latent, None, rope)
+        return _latent(width, heads, rank, values, constraints.latent)
     plain = HeadGeometry(width, heads, heads, rank, values)
     if constraints.kind != "gqa" or heads == 1:
         return plain
     most = max(1, heads // constraints.group)
     return plain.grouped(max(k for k in divisors(heads) if k <= most))
+
+
+def _latent(
+    width: int, heads: int, rank: int, values: int, like: LatentGeometry | None
+) -> LatentGeometry:
+    """The latents and the rotary part of ``like``, widened only where the rank would not pass."""
+    if like is None:
+        rope = 2 * max(1, rank // 4)
+        latent = min(width, LATENT_RANKS * rank)
+        return LatentGeometry(width, heads, heads, rank + rope, values, latent, None, rope)
+    asking = None if like.q_latent is None else max(like.q_latent, rank)
+    latent, rope = max(like.kv_latent, rank), like.rope_rank
+    return LatentGeometry(width, heads, heads, rank + rope, values, latent, asking, rope)
 
 
 def candidates(
@@ -79,10 +96,23 @@ def candidates(
     found = list(_shapes(width, rank, heads, constraints))
     fitting = [candidate for candidate in found if budget.allows(candidate.geometry)]
     if found[0] not in fitting:
-        fitting += _smaller(width, rank, heads, constraints, budget)
+        fitting = _smaller(width, rank, heads, constraints, budget) + fitting
     if not fitting:
         raise _nothing_fits(width, constraints, budget)
-    return fitting
+    return once_each(fitting)
+
+
+def once_each(offered: Iterable[Candidate]) -> list[Candidate]:
+    """Each geometry under the first of its roles.
+
+    >>> twice = [Candidate(role, HeadGeometry.standard(64, 4)) for role in ("advised", "lookup")]
+    >>> [candidate.role for candidate in once_each(twice)]
+    ['advised']
+    """
+    first: dict[HeadGeometry, Candidate] = {}
+    for candidate in offered:
+        first.setdefault(candidate.geometry, candidate)
+    return list(first.values())
 
 
 def lookup(width: int, rank: int, constraints: Constraints) -> Candidate:
@@ -110,18 +140,22 @@ def _shapes(width: int, rank: int, heads: int, constraints: Constraints) -> Iter
 def _smaller(
     width: int, rank: int, heads: int, constraints: Constraints, budget: Budget
 ) -> list[Candidate]:
-    """The advised rank with fewer heads, and the advised heads with a smaller rank."""
+    """The advised rank with fewer heads, the advised heads with a smaller rank, or one head.
+
+    One head is for when not even that has the advised rank: it has the largest that fits.
+    """
     found = []
+    below = {*head_dim_grid(rank)[:-1], constraints.multiple_of}
+    ranks = sorted((r for r in below if r % constraints.multiple_of == 0), reverse=True)
     if constraints.heads is None:
         fewer = (shaped(width, h, rank, rank, constraints) for h in divisors(heads)[::-1])
         found += _first("fewer heads", fewer, budget)
+    if not found and constraints.heads is None and constraints.rank is None:
+        single = (shaped(width, 1, r, r, constraints) for r in ranks)
+        found += _first("one head", single, budget)
     if constraints.rank is None:
-        below = head_dim_grid(rank)[-2::-1]
-        ranks = [r for r in below if r % constraints.multiple_of == 0]
         lower = (shaped(width, heads, r, r, constraints) for r in ranks)
         found += _first("smaller rank", lower, budget)
-    if not found and constraints.heads is None and constraints.rank is None:
-        found += _first("smallest", [_smallest(width, constraints)], budget)
     return found
 
 

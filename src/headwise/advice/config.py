@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headwise.advice.question import MaskName
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry, LatentGeometry
 
@@ -31,6 +32,9 @@ IGNORES_HEAD_DIM = frozenset({"bert", "gpt2", "roberta", "distilbert"})
 #: Parts of a composed model, in the order they are looked at.
 PARTS = ("text_config", "llm_config", "vision_config", "encoder", "decoder")
 
+#: Architectures with a causal mask whose names do not end in ForCausalLM.
+CAUSAL = frozenset({"GPT2LMHeadModel", "OpenAIGPTLMHeadModel", "BertLMHeadModel"})
+
 #: Tokens when the config tells none.
 USUAL_CONTEXT = 2048
 
@@ -43,6 +47,7 @@ class ModelConfig:
     context: int
     family: str
     layers: int | None
+    mask: MaskName
     raw: dict[str, Any]
 
 
@@ -67,7 +72,18 @@ def read_config(path: Path | str) -> ModelConfig:
         )
     family = str(part.get("model_type") or raw.get("model_type") or "unknown")
     layers = _first(part, ("num_hidden_layers", "n_layer", "n_layers", "num_layers"))
-    return ModelConfig(_geometry(part, path, family), _context(part, path), family, layers, raw)
+    geometry, context = _geometry(part, path, family), _context(part, path)
+    return ModelConfig(geometry, context, family, layers, _mask(part, raw), raw)
+
+
+def _mask(part: dict[str, Any], raw: dict[str, Any]) -> MaskName:
+    """Causal where the config says so plainly: a decoder, or an architecture known to be one."""
+    if raw.get("is_encoder_decoder") is True:
+        return "none"
+    named = raw.get("architectures") or part.get("architectures")
+    names = [str(name) for name in named] if isinstance(named, list) else []
+    causal = any(name.endswith("ForCausalLM") or name in CAUSAL for name in names)
+    return "causal" if causal or part.get("is_decoder") is True else "none"
 
 
 def _loaded(path: Path) -> dict[str, Any]:

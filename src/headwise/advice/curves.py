@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from headwise.advice.question import MaskName
+
 #: How the weights began: as the model's own layers do, as in the rank paper, or the law.
 Start = Literal["model", "paper", "law"]
 
@@ -35,6 +37,12 @@ class RankCurve:
     seeds: int
     plateau: float
     plateau_from: str
+    mask: MaskName = "none"
+
+    @property
+    def name(self) -> str:
+        """The start, and the mask where there is one."""
+        return self.start if self.mask == "none" else f"{self.start}, {self.mask}"
 
     def at(self, rank: int) -> float:
         """The curve at any rank, linear in the logarithm between points, flat outside."""

@@ -108,11 +108,16 @@ def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
             hint=f"pass ids from 0 to {vocabulary - 1}, or a vocabulary of at least "
             f"{int(tokens.values.max()) + 1}",
         )
+    if tokens.learned:
+        _refuse_large_table(vocabulary, tokens.width)
     return replace(tokens, vocabulary=vocabulary)
 
 
-#: The width that ids are embedded in when none is given.
-ID_WIDTH = 128
+#: The width that ids are embedded in when none is given, and the most numbers of a table.
+ID_WIDTH, MOST_TABLE = 128, 2**28
+
+#: Tokens above this make scores that float64 cannot hold.
+LARGEST_VALUE = 1e100
 
 
 def _ids(values: Tensor, width: int | None, name: str) -> TokenSet:
@@ -121,12 +126,19 @@ def _ids(values: Tensor, width: int | None, name: str) -> TokenSet:
             f"token id {int(values.min())} is below zero", hint="pass ids from 0 on"
         )
     _refuse_one_token(values.shape)
-    if bool((values == values[:1, :1]).all()):
+    _refuse_equal(values, f"{values.numel()} token ids")
+    vocabulary, width = int(values.max()) + 1, width or ID_WIDTH
+    _refuse_large_table(vocabulary, width)
+    return TokenSet(values, width, "table", vocabulary, name)
+
+
+def _refuse_large_table(vocabulary: int, width: int) -> None:
+    if vocabulary * width > MOST_TABLE:
         raise BadInputError(
-            f"all {values.numel()} token ids equal {int(values[0, 0])}",
-            hint="pass sequences with at least two different tokens",
+            f"a vocabulary of {vocabulary:,} ids at width {width} makes a table of "
+            f"{vocabulary * width:,} numbers, of {MOST_TABLE:,} allowed",
+            hint="number the ids from 0 on without gaps, or pass a smaller width",
         )
-    return TokenSet(values, width or ID_WIDTH, "table", int(values.max()) + 1, name)
 
 
 def _with_batch(values: Tensor, inner: int) -> Tensor:
@@ -148,12 +160,22 @@ def _refuse_useless(values: Tensor) -> None:
             f"{int(bad.sum())} of {values.numel()} token values are not finite",
             hint="remove NaN and infinity from the tokens",
         )
-    _refuse_one_token(values.shape)
-    if bool((values == values[:1, :1]).all()):
+    if float(values.abs().max()) > LARGEST_VALUE:
         raise BadInputError(
-            f"all {values.shape[0] * values.shape[1]} tokens are equal",
-            hint="pass sequences with at least two different tokens",
+            f"token values reach {float(values.abs().max()):.0e}, where scores overflow",
+            hint="scale the tokens to about 1",
         )
+    _refuse_one_token(values.shape)
+    _refuse_equal(values, f"{values.shape[0] * values.shape[1]} tokens")
+
+
+def _refuse_equal(values: Tensor, what: str) -> None:
+    """Equal tokens leave nothing to choose between, even if the sequences differ."""
+    hint = "pass sequences with at least two different tokens"
+    if bool((values == values[:1, :1]).all()):
+        raise BadInputError(f"all {what} are equal", hint=hint)
+    if bool((values == values[:, :1]).all()):
+        raise BadInputError("the tokens of every sequence are equal to each other", hint=hint)
 
 
 def _refuse_one_token(shape: torch.Size) -> None:

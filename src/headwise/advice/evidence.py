@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwise.advice.curves import RankCurve
+from headwise.advice.question import MaskName
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Evidence:
     curves: tuple[RankCurve, ...]
     statistics: TokenStatistics | None
     seed: int
+    mask: MaskName = "none"
 
     @property
     def effective_dimension(self) -> float:

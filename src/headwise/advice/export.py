@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from headwise.advice.result import Advice
+from headwise.config_fields import ModelSizes, config_fields, one_even_rank
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
 
@@ -35,50 +36,31 @@ def exported(advice: Advice, form: str) -> str:
         )
     if form == "torch":
         return _layer_call(geometry)
-    fields = _latent(geometry) if form == "deepseek_v3" else _free(geometry, form)
-    shared: dict[str, Any] = {
-        "architectures": [ARCHITECTURES[form]],
-        "model_type": form,
-        "hidden_size": geometry.width,
-        "num_attention_heads": geometry.heads,
-        "num_key_value_heads": geometry.kv_heads,
-        "num_hidden_layers": LAYERS,
-        "intermediate_size": MLP_WIDTHS * geometry.width,
-        "vocab_size": VOCABULARY,
-        "max_position_embeddings": advice.evidence.length,
-    }
-    return json.dumps(shared | fields, indent=2)
+    _refuse_unless_expressible(geometry, form)
+    width = MLP_WIDTHS * geometry.width
+    sizes = ModelSizes(LAYERS, width, VOCABULARY, advice.evidence.length)
+    family = {"architectures": [ARCHITECTURES[form]], "model_type": form}
+    return json.dumps(family | config_fields(geometry, sizes), indent=2)
 
 
-def _free(geometry: HeadGeometry, form: str) -> dict[str, Any]:
-    if isinstance(geometry, LatentGeometry):
+def _refuse_unless_expressible(geometry: HeadGeometry, form: str) -> None:
+    """What the family cannot express, with the option that would help."""
+    latent = isinstance(geometry, LatentGeometry)
+    if form == "deepseek_v3" and not latent:
+        raise BadInputError(
+            "deepseek_v3 has latent attention, and the first choice has not",
+            hint="advise with --kind mla",
+        )
+    if form != "deepseek_v3" and latent:
         raise BadInputError(
             f"{form} has no latent attention", hint="export deepseek_v3, or advise another kind"
         )
-    if geometry.qk_rank != geometry.v_rank or geometry.qk_rank % 2:
+    if not latent and not one_even_rank(geometry):
         raise BadInputError(
             f"{form} takes one even head dimension for queries, keys and values, and the first "
             f"choice has {geometry.qk_rank} and {geometry.v_rank}",
             hint="advise with --multiple-of 2, or export torch",
         )
-    return {"head_dim": geometry.qk_rank}
-
-
-def _latent(geometry: HeadGeometry) -> dict[str, Any]:
-    if not isinstance(geometry, LatentGeometry):
-        raise BadInputError(
-            "deepseek_v3 has latent attention, and the first choice has not",
-            hint="advise with --kind mla",
-        )
-    return {
-        "qk_nope_head_dim": geometry.content_rank,
-        "qk_rope_head_dim": geometry.rope_rank,
-        "v_head_dim": geometry.v_rank,
-        "kv_lora_rank": geometry.kv_latent,
-        "q_lora_rank": geometry.q_latent,
-        # Every layer dense: the geometry says nothing of experts.
-        "first_k_dense_replace": LAYERS,
-    }
 
 
 def _layer_call(geometry: HeadGeometry) -> str:

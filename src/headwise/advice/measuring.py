@@ -11,6 +11,8 @@ from torch import Tensor
 
 from headwise.advice.curves import RankCurve, Start, head_dim_grid
 from headwise.advice.embedding import TokenSet, as_seen
+from headwise.advice.question import MaskName, checked_mask
+from headwise.attention.masks import EVERYTHING, Causal, Mask
 from headwise.attention.scores import logits
 from headwise.randomness import stream, stream_seed
 from headwise.shapes import Float
@@ -34,10 +36,12 @@ _SEQUENCES, _ENTRIES = 32, 2**16
 
 Progress = Callable[[int], None]
 
+_MASKS: dict[MaskName, Mask] = {"none": EVERYTHING, "causal": Causal()}
+
 
 @dataclass(frozen=True)
 class Sampling:
-    """From what seed the random draws come, and who is told of each one done.
+    """From what seed the random draws come, who is told of each one done, and under what mask.
 
     >>> Sampling(seed=3).seed
     3
@@ -45,6 +49,10 @@ class Sampling:
 
     seed: int = 0
     progress: Progress = lambda done: None
+    mask: MaskName = "none"
+
+    def __post_init__(self) -> None:
+        checked_mask(self.mask)
 
 
 def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCurve:
@@ -56,19 +64,36 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
     ((1, 2, 3, 4, 6, 8), True)
     """
     dims = head_dim_grid(min(tokens.width, MOST_HEAD_DIM))
+
+    def drawn(number: int) -> Float[Tensor, " dims"]:
+        seed = stream_seed(sampling.seed, number)
+        found = ratios_of_seed(tokens, start, dims, seed, sampling.mask)
+        sampling.progress(1)
+        return found
+
+    mean, half, seeds = settled_band(drawn, tokens.length)
+    plateau, source = _plateau(tokens, start, mean, sampling)
+    ranks, halves = tuple(mean.tolist()), tuple(half.tolist())
+    return RankCurve(start, dims, ranks, halves, seeds, plateau, source, sampling.mask)
+
+
+def settled_band(
+    drawn: Callable[[int], Tensor], length: int
+) -> tuple[Float[Tensor, " dims"], Float[Tensor, " dims"], int]:
+    """Mean and band of as many seeds as make it narrow enough, and how many those were.
+
+    >>> ratios = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double() / 5
+    >>> settled_band(lambda number: ratios[number], length=16)[2]
+    60
+    """
     rows: list[Tensor] = []
     wanted = FIRST
     while True:
-        for number in range(len(rows), wanted):
-            rows.append(ratios_of_seed(tokens, start, dims, stream_seed(sampling.seed, number)))
-            sampling.progress(1)
-        mean, half = band(torch.stack(rows), tokens.length)
+        rows += [drawn(number) for number in range(len(rows), wanted)]
+        mean, half = band(torch.stack(rows), length)
         if float(half.max()) <= HALF_WIDTH or wanted >= MOST:
-            break
+            return mean, half, len(rows)
         wanted += MORE
-    plateau, source = _plateau(tokens, start, mean, sampling.seed)
-    ranks, halves = tuple(mean.tolist()), tuple(half.tolist())
-    return RankCurve(start, dims, ranks, halves, len(rows), plateau, source)
 
 
 def band(
@@ -93,7 +118,7 @@ def band(
 
 
 def ratios_of_seed(
-    tokens: TokenSet, start: Start, dims: tuple[int, ...], seed: int
+    tokens: TokenSet, start: Start, dims: tuple[int, ...], seed: int, mask: MaskName = "none"
 ) -> Float[Tensor, " dims"]:
     """Rank / length at each head dimension: one draw of sequences, embedding and heads.
 
@@ -112,7 +137,8 @@ def ratios_of_seed(
     sizes = torch.tensor(dims)[:, None]
     used = (torch.arange(dims[-1]) < sizes) / sizes.double().sqrt()
     many = keys.expand(len(dims), -1, -1, -1)
-    found = count(logits(queries * used[:, None, None], many, temperature=1.0))
+    scores = logits(queries * used[:, None, None], many, temperature=1.0, mask=_MASKS[mask])
+    found = count(scores)
     # Where rounding leaves the count open its middle is taken: a fraction of one in n.
     return (found.low + found.high).double().mean(-1) / 2 / tokens.length
 
@@ -136,12 +162,33 @@ def _weights(shape: tuple[int, int, int], start: Start, seed: int, name: str) ->
 
 
 def _plateau(
-    tokens: TokenSet, start: Start, mean: Float[Tensor, " dims"], seed: int
+    tokens: TokenSet, start: Start, mean: Float[Tensor, " dims"], sampling: Sampling
 ) -> tuple[float, str]:
     """Theory's plateau for the paper's start; for the model's, the highest mean measured."""
     if start == "model":
         return float(mean.max()), "largest measured"
+    seed = sampling.seed
     chosen = torch.linspace(0, tokens.sequences - 1, min(4, tokens.sequences)).long()
     inputs = tokens.chosen(chosen).embedded(stream_seed(seed, "plateau"))
+    source = "theory: hardmax of rows from N(0, X·Xᵀ)"
+    if sampling.mask == "causal":
+        found = [causal_plateau_ratio(sequence, seed=seed) for sequence in inputs]
+        return sum(found) / len(found), f"{source}, each among the tokens up to its own"
     found = [plateau_ratio(sequence, draws=8, seed=seed).mean for sequence in inputs]
-    return sum(found) / len(found), "theory: hardmax of rows from N(0, X·Xᵀ)"
+    return sum(found) / len(found), source
+
+
+def causal_plateau_ratio(inputs: Float[Tensor, "n d"], draws: int = 32, seed: int = 0) -> float:
+    """Hardmax rank over n of rows from N(0, X·Xᵀ), row i among the first i tokens.
+
+    Orthonormal tokens give (n + 1) / 2n: a column j is missed by all rows with chance (j − 1) / n.
+
+    >>> abs(causal_plateau_ratio(torch.eye(64).double()) - 65 / 128) < 0.02
+    True
+    """
+    n, d = inputs.shape
+    rows = torch.randn(draws, n, d, generator=stream(seed, "causal plateau"), dtype=torch.float64)
+    later = torch.ones(n, n, dtype=torch.bool).triu(1)
+    picked = (rows @ inputs.mT).masked_fill(later, -math.inf).argmax(-1)
+    used = torch.zeros(draws, n, dtype=torch.bool).scatter_(1, picked, True)
+    return float(used.double().mean())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwise.advice.curves import START_WORDS, RankCurve
 from headwise.advice.result import CLOSING, Advice, Choice, headline, named
+from headwise.advice.retrieval import floor_words
 from headwise.advice.tables import cost_table, curve_table
 from headwise.report import Curve, Line, Panel, Section, draw, inline_svg, page
 from headwise.report.figures import COLOURS
@@ -35,7 +36,8 @@ def fragment(advice: Advice) -> str:
     words = "".join(f"<p>{escape(line)}</p>" for line in advice.findings)
     return (
         f"<div><p><strong>{escape(headline(advice))}</strong></p>{rank_figure(advice)}"
-        f"{cost_table(advice).html()}{words}<p><em>{escape(CLOSING)}</em></p></div>"
+        f"{cost_table(advice).html()}<p>{escape(_floor_words(advice))}</p>{words}"
+        f"<p><em>{escape(CLOSING)}</em></p></div>"
     )
 
 
@@ -48,11 +50,13 @@ def sections(advice: Advice) -> list[Section]:
     numbers = (
         "Mean of rank / length, ± the half width of the band in which the mean of twenty more "
         "seeds lies with 95 % confidence.",
-        *(f"{curve.start}: {_curve_words(curve)}" for curve in advice.evidence.curves),
+        *(f"{curve.name}: {_curve_words(curve)}" for curve in advice.evidence.curves),
     )
     return [
         Section("What was found", advice.findings, (rank_figure(advice),)),
-        Section("Geometries, best first", ranked, tables=(cost_table(advice),)),
+        Section(
+            "Geometries, best first", (*ranked, _floor_words(advice)), tables=(cost_table(advice),)
+        ),
         Section("The curves in numbers", numbers, tables=(curve_table(advice),)),
     ]
 
@@ -93,16 +97,21 @@ def _mark(axes: Axes, advice: Advice) -> None:
     axes.legend()
 
 
+def _floor_words(advice: Advice) -> str:
+    return floor_words(advice.evidence.effective_dimension)
+
+
 def _drawn(curve: RankCurve) -> Curve:
     points = Line(curve.head_dims, curve.mean)
-    return Curve(_LABELS[curve.start], points, spread=curve.half_width)
+    masked = "" if curve.mask == "none" else f", {curve.mask}"
+    return Curve(f"{_LABELS[curve.start]}{masked}", points, spread=curve.half_width)
 
 
 _LABELS = {"model": "model's own start", "paper": "N(0, 1) weights", "law": "finite law"}
 
 
 def _curve_words(curve: RankCurve) -> str:
-    seeds = f"{curve.seeds} seeds" if curve.seeds else "no simulation"
+    seeds = f"{curve.seeds} seeds" if curve.seeds else "as headwise law gives it"
     return (
         f"{START_WORDS[curve.start]}; {seeds}; plateau {curve.plateau:.3f} ({curve.plateau_from})."
     )

@@ -7,10 +7,13 @@ from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from headwise.errors import BadInputError
-from headwise.geometry import HeadGeometry
+from headwise.geometry import HeadGeometry, LatentGeometry
 
 Kind = Literal["mha", "gqa", "mla"]
 Need = Literal["data", "mixing", "retrieval"]
+
+#: Which tokens a token attends to: all, or itself and those before it.
+MaskName = Literal["none", "causal"]
 
 #: Bytes of a number in the key-value cache: bfloat16 or float16.
 CACHE_NUMBER = 2
@@ -54,7 +57,8 @@ class Constraints:
 
     ``rank`` is the head dimension, ``multiple_of`` what ranks must be divisible by, ``kind``
     the form of the layer: "mha" (None is this), "gqa" (shared key-value heads) or "mla" (a latent).
-    ``group`` is how many query heads share a key-value head, where they do.
+    ``group`` is how many query heads share a key-value head, where they do; ``latent`` a layer
+    whose latents and rotary part every "mla" geometry keeps.
 
     >>> Constraints(multiple_of=8).rounded(9)
     16
@@ -65,6 +69,7 @@ class Constraints:
     multiple_of: int = 1
     kind: Kind | None = None
     group: int = 4
+    latent: LatentGeometry | None = None
 
     def __post_init__(self) -> None:
         _refuse_unless_positive(self)
@@ -75,6 +80,14 @@ class Constraints:
                 f"rank {self.rank} is not a multiple of {self.multiple_of}",
                 hint=f"pass rank {self.rounded(self.rank)}, or leave multiple_of out",
             )
+
+    def keeps(self, heads: int, rank: int) -> bool:
+        """Whether so many heads of that rank are what was fixed.
+
+        >>> Constraints(heads=4).keeps(4, 16), Constraints(heads=4).keeps(8, 16)
+        (True, False)
+        """
+        return self.heads in (None, heads) and self.rank in (None, rank)
 
     def rounded(self, rank: int) -> int:
         """The least allowed rank that is not below ``rank``."""
@@ -93,6 +106,17 @@ def checked_need(need: str) -> str:
             hint="choose mixing (blend tokens), retrieval (look up single ones) or data",
         )
     return need
+
+
+def checked_mask(mask: str) -> str:
+    """``mask`` if there is such a mask.
+
+    >>> checked_mask("causal")
+    'causal'
+    """
+    if mask not in get_args(MaskName):
+        raise BadInputError(f"there is no mask {mask!r}", hint="choose none or causal")
+    return mask
 
 
 def checked_size(name: str, value: int | float | None, least: int, most: int) -> int:

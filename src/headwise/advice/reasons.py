@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from headwise.advice.candidates import HABIT, content_rank
-from headwise.advice.curves import START_WORDS
+from headwise.advice.curves import START_WORDS, RankCurve
 from headwise.advice.evidence import Evidence
+from headwise.advice.result import Choice, named, needed_rank
+from headwise.advice.retrieval import NEGLIGIBLE
 from headwise.advice.rule import SLACK, RankChoice, judged_curve
+from headwise.advice.theory_curve import bounded_dims
 from headwise.geometry import HeadGeometry
 
 #: A mean that holds more than this share of the mean square is worth a word.
@@ -24,11 +27,13 @@ ROLE_WORDS = {
     "lookup": "Rank enough to look up single tokens exactly.",
     "fewer heads": "The advised rank, with as many heads as the budget allows.",
     "smaller rank": "All heads, with the largest rank that the budget allows.",
-    "smallest": "The smallest there is; the advised rank does not fit the budget.",
+    "one head": "One head, with the largest rank that the budget allows.",
     "habit": f"Habit: head dimension {HABIT}, heads = width / {HABIT}.",
     "largest": "The largest rank that was looked at.",
     "present": "The model as it is.",
 }
+
+FIXED_WORDS = "The rank that was fixed beforehand, for queries, keys and values."
 
 
 def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
@@ -38,36 +43,39 @@ def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def verdict(share: float, present: HeadGeometry, rank: RankChoice) -> str:
+def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
     """What is to be said of the geometry that a model has."""
-    r = content_rank(present)
-    reaches = f"Present: {present.heads} heads of rank {r}, {share:.0%} of the plateau"
-    if r < rank.rank:
-        return f"{reaches}; fewer heads of a larger rank would mix more at the same cost."
-    if r > rank.rank:
-        return f"{reaches}; rank {rank.rank} would do."
-    return f"{reaches}; that is the advised rank."
+    share, needed = present.plateau_share, needed_rank(rank)
+    reaches = f"Present: {named(present.geometry)}, {share:.0%} of the plateau"
+    if present.meets:
+        enough = "that is what is needed" if present.rank == needed else f"rank {needed} would do"
+        return f"{reaches}; {enough}."
+    if best.geometry == present.geometry:
+        return f"{reaches}; {needed} is needed, and nothing of equal or lower cost comes nearer."
+    would = "meet that" if best.meets else "come nearer"
+    return f"{reaches}; {needed} is needed. {named(best.geometry)} would {would} at no higher cost."
 
 
 def choice_reasons(
     role: str, geometry: HeadGeometry, share: float, floor: float, rank: RankChoice
 ) -> tuple[str, ...]:
     """Why this geometry is named, and what it reaches."""
-    r = content_rank(geometry)
+    r, needed = content_rank(geometry), needed_rank(rank)
     reached = f"Its rank {r} reaches {share:.0%} of the plateau"
-    if r < rank.rank:
-        reached += f", where {rank.rank} is advised."
-    elif r > rank.rank:
-        reached += f"; rank {rank.rank} already saturates."
+    if r < needed:
+        reached += f" and does not meet the need: {rank.binds} asks for {needed}."
+    elif r > needed:
+        reached += f"; {rank.binds} asks for {needed}."
     else:
         reached += "."
-    return ROLE_WORDS[role], reached, _lookup(r, floor, rank)
+    fixed = role == "advised" and r < needed
+    return FIXED_WORDS if fixed else ROLE_WORDS[role], reached, _lookup(r, floor, rank)
 
 
 def _lookup(rank: int, floor: float, advised: RankChoice) -> str:
     if rank >= advised.retrieval:
         return "Exact lookup is possible at this rank."
-    if floor == 0:
+    if floor < NEGLIGIBLE:
         return "Its rank is too low for one head to look up exactly; no bound forbids it to all."
     return f"Exact lookup among these tokens must err by at least {floor:.3f}."
 
@@ -75,6 +83,8 @@ def _lookup(rank: int, floor: float, advised: RankChoice) -> str:
 def _mixing(evidence: Evidence, rank: RankChoice) -> str:
     curve = judged_curve(evidence.curves)
     how = START_WORDS[curve.start]
+    if evidence.mask == "causal" and evidence.statistics is not None:
+        how += ", without the mask"
     paper = "finds no saturation" if rank.paper is None else f"says {rank.paper}"
     if not rank.reached:
         return (
@@ -104,13 +114,14 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
 
 
 def _binding(evidence: Evidence, rank: RankChoice) -> str:
+    needed = needed_rank(rank)
     if rank.need != "data":
-        return f"You asked for {rank.need}, so that alone decides: rank {rank.rank}."
+        return f"You asked for {rank.need}, so that alone decides: rank {needed}."
     if not evidence.learned:
         other = "retrieval" if rank.binds == "mixing" else "mixing"
-        return f"{rank.binds.capitalize()} binds: rank {rank.rank} serves {other} too."
+        return f"{rank.binds.capitalize()} binds: rank {needed} serves {other} too."
     if rank.retrieval <= rank.mixing:
-        return f"Mixing binds: rank {rank.rank} serves retrieval too."
+        return f"Mixing binds: rank {needed} serves retrieval too."
     because = (
         "the embedding is learned and may lay the tokens out in fewer dimensions"
         if evidence.statistics is not None
@@ -125,19 +136,60 @@ def _binding(evidence: Evidence, rank: RankChoice) -> str:
 def _about_tokens(evidence: Evidence) -> list[str]:
     found = evidence.statistics
     if found is None:
-        return [
+        lines = [
             "The law holds for orthonormal tokens and sharp attention to all of them; real tokens "
             "mostly saturate earlier."
         ]
-    lines = []
+        bounded = bounded_dims(evidence.length, judged_curve(evidence.curves))
+        dims = ", ".join(map(str, bounded))
+        bound = f"At this length its values at head dimensions {dims} are upper bounds."
+        return lines + ([bound] if bounded else []) + _about_mask(evidence)
+    lines = _about_mask(evidence)
     if found.mean_share > LARGE_MEAN:
         lines.append(
             f"The common mean holds {found.mean_share:.0%} of the tokens' mean square. Inputs "
             "that are not centred lower the rank of attention: subtract the mean first."
         )
-    if found.cosine_spread < NEARLY_ORTHONORMAL:
-        lines.append(
-            f"Tokens are nearly orthonormal (cosines of about {found.cosine_spread:.2f}), so the "
-            "finite law describes them too; its curve is shown."
-        )
+    by_start = {curve.start: curve for curve in evidence.curves}
+    if "law" in by_start and "paper" in by_start:
+        near = f"Tokens are nearly orthonormal (cosines of about {found.cosine_spread:.2f})"
+        lines.append(f"{near}{_beside_the_law(by_start['paper'], by_start['law'])}")
     return lines
+
+
+def _about_mask(evidence: Evidence) -> list[str]:
+    """Under a causal mask the ranks are measured; no law is known, but its plateau is."""
+    if evidence.mask == "none":
+        return []
+    if evidence.statistics is not None:
+        masked = next(c for c in evidence.curves if (c.start, c.mask) == ("model", "causal"))
+        return [
+            f"Causal mask: under it the rank at the model's own start is {masked.mean[0]:.2f} of "
+            f"the tokens at head dimension 1, {masked.mean[-1]:.2f} at {masked.head_dims[-1]}. A "
+            "triangular matrix with a positive diagonal has full rank whatever the head can do, so "
+            "mixing is read without the mask; N(0, 1) weights are measured under it."
+        ]
+    n = evidence.length
+    return [
+        "Causal mask: no finite law is known under it, so the curve is that of attention without "
+        f"a mask. Its plateau under the mask is (n + 1) / 2n = {(n + 1) / 2 / n:.2f}; pass --data "
+        "to measure the rest."
+    ]
+
+
+def _beside_the_law(measured: RankCurve, law: RankCurve) -> str:
+    """Whether the law lies in the band of what was measured; if not, how far off it is."""
+    points = zip(measured.head_dims, measured.mean, measured.half_width, strict=True)
+    off = [(mean - law.at(dim), half, dim) for dim, mean, half in points]
+    if all(abs(gap) <= half for gap, half, _ in off):
+        return (
+            ", and the finite law describes them: it lies in the band of the rank measured with "
+            "N(0, 1) weights."
+        )
+    gap, half, dim = max(off, key=lambda point: abs(point[0]) - point[1])
+    side = "above" if gap > 0 else "below"
+    return (
+        f", yet the finite law does not describe them: the rank measured with N(0, 1) weights lies "
+        f"up to {abs(gap):.3f} {side} it (at head dimension {dim}, band ± {half:.3f}). The law is "
+        "the hardmax of orthonormal tokens; softer attention has more rank."
+    )

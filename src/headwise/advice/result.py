@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from headwise.advice.candidates import content_rank
 from headwise.advice.costs import Costs
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence
@@ -23,9 +24,9 @@ CLOSING = (
 class Choice:
     """One geometry: its role, what it costs, what it reaches, and why it stands where it does.
 
-    ``plateau_share`` is how much of the plateau its query-key rank reaches; ``floor`` the least
-    error of exact lookup at that rank and number of heads; ``meets`` whether the advised rank
-    is reached.
+    ``plateau_share`` is how much of the plateau its ``rank`` reaches; ``floor`` the least
+    error of exact lookup at that rank and number of heads; ``meets`` whether the need that
+    decides is met.
     """
 
     role: str
@@ -37,6 +38,11 @@ class Choice:
     floor: float
     meets: bool
     reasons: tuple[str, ...]
+
+    @property
+    def rank(self) -> int:
+        """The rank of the query-key form that reads content: without a rotary part."""
+        return content_rank(self.geometry)
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,7 @@ class Advice:
             "question": self.evidence.words,
             "length": self.evidence.length,
             "width": self.evidence.width,
+            "mask": self.evidence.mask,
             "seed": self.evidence.seed,
             "tokens": None
             if self.evidence.statistics is None
@@ -85,9 +92,11 @@ class Advice:
         }
 
     def __str__(self) -> str:
+        from headwise.advice.retrieval import floor_words
         from headwise.advice.tables import cost_table
 
-        parts = [headline(self), cost_table(self).text(), *self.findings, CLOSING]
+        meaning = floor_words(self.evidence.effective_dimension)
+        parts = [headline(self), cost_table(self).text(), meaning, *self.findings, CLOSING]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
@@ -96,14 +105,23 @@ class Advice:
         return fragment(self)
 
 
+def needed_rank(rank: RankChoice) -> int:
+    """The rank that the need which decides asks for, whatever rank was fixed or rounded to."""
+    return rank.mixing if rank.binds == "mixing" else rank.retrieval
+
+
 def headline(advice: Advice) -> str:
-    """The first choice in one line."""
+    """The first choice in one line, and whether it falls short of the need."""
     best, geometry = advice.best, advice.best.geometry
     share = best.against_habit["parameters"]
-    return (
+    words = (
         f"{named(geometry)} at width {geometry.width}: {best.costs.parameters:,} parameters, "
         f"{share:.0%} of habit's ({named(_habit(advice))})."
     )
+    if best.meets:
+        return words
+    needed = needed_rank(advice.rank)
+    return f"{words} It does not meet the need: {advice.rank.binds} asks for rank {needed}."
 
 
 def _habit(advice: Advice) -> HeadGeometry:
@@ -115,18 +133,22 @@ def named(geometry: HeadGeometry) -> str:
 
     >>> named(HeadGeometry.standard(64, heads=4)), named(HeadGeometry(64, 4, 2, 8, 16))
     ('4 heads of rank 16', '4 heads (2 key-value heads) of rank 8, values of rank 16')
+    >>> named(LatentGeometry(64, 4, 4, 24, 16, kv_latent=32, q_latent=None, rope_rank=8))
+    '4 heads of rank 16 and 8 rotary dimensions over a latent of 32'
     """
     heads = "1 head" if geometry.heads == 1 else f"{geometry.heads} heads"
     shared = geometry.kv_heads != geometry.heads
     plural = "head" if geometry.kv_heads == 1 else "heads"
     words = f"{heads} ({geometry.kv_heads} key-value {plural})" if shared else heads
-    words += f" of rank {geometry.qk_rank}"
+    rank = content_rank(geometry)
+    words += f" of rank {rank}"
     if isinstance(geometry, LatentGeometry):
-        words += f" ({geometry.rope_rank} of it rotary) over a latent of {geometry.kv_latent}"
-    if geometry.v_rank != geometry.qk_rank:
+        words += f" and {geometry.rope_rank} rotary dimensions over a latent of"
+        words += f" {geometry.kv_latent}"
+    if geometry.v_rank != rank:
         words += f", values of rank {geometry.v_rank}"
     return words
 
 
 def _as_object(choice: Choice) -> dict[str, Any]:
-    return asdict(choice) | {"geometry": asdict(choice.geometry)}
+    return asdict(choice) | {"geometry": asdict(choice.geometry), "rank": choice.rank}

@@ -6,6 +6,9 @@ import math
 
 from headwise.theory.harmonics import error_lower_bound
 
+#: A bound below this says nothing.
+NEGLIGIBLE = 0.0005
+
 
 def retrieval_floor(effective_dimension: float, rank: int, heads: int) -> float:
     """The least mean squared error of ``heads`` rank-r heads on isotropic tokens (0 … 0.5).
@@ -19,3 +22,26 @@ def retrieval_floor(effective_dimension: float, rank: int, heads: int) -> float:
     if rank >= dimension:
         return 0.0
     return error_lower_bound(max(2, dimension), rank, heads)
+
+
+def shown_floor(floor: float, exact: bool) -> str:
+    """The bound as a cell of a table: 0 where one head is exact, a dash where it says nothing.
+
+    >>> shown_floor(0.0, exact=True), shown_floor(0.1768, exact=False)
+    ('0', '≥ 0.177')
+    >>> shown_floor(0.0, exact=False)
+    '–'
+    """
+    if exact:
+        return "0"
+    return f"≥ {floor:.3f}" if floor >= NEGLIGIBLE else "–"
+
+
+def floor_words(effective_dimension: float) -> str:
+    """What the cells mean, for the line under the table."""
+    dimension = max(1, math.ceil(effective_dimension - 0.05))
+    return (
+        "Lookup error: the least mean squared error with which so many heads of that rank find the "
+        f"nearer of two isotropic tokens in {dimension} dimensions (heads paper's lower bound). "
+        "0: one head can be exact; –: the bound says nothing."
+    )

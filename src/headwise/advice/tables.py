@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from headwise.advice.candidates import content_rank
 from headwise.advice.curves import RankCurve
 from headwise.advice.result import Advice, Choice
+from headwise.advice.retrieval import shown_floor
+from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.report.tables import Table
 
 COLUMNS = (
     "choice",
     "heads",
     "kv heads",
-    "qk rank",
-    "v rank",
+    "rank",
+    "rotary",
+    "value rank",
     "parameters",
     "of habit",
     "FLOPs/token",
     "KV bytes",
     "of plateau",
+    "meets the need",
     "lookup error",
 )
 
@@ -29,15 +32,30 @@ def cost_table(advice: Advice) -> Table:
     >>> cost_table(advise_numbers(128, 64)).rows[0][0]
     '1 advised'
     """
-    rows = [_row(f"{place} {choice.role}", choice, advice) for place, choice in _numbered(advice)]
-    rows += [_row(choice.role, choice, advice) for choice in advice.references]
-    return Table(COLUMNS, tuple(rows))
+    return Table(COLUMNS, tuple(_row(name, choice, advice) for name, choice in named_rows(advice)))
+
+
+def named_rows(advice: Advice) -> list[tuple[str, Choice]]:
+    """Every geometry once, with all its names: "1 advised", "3 lookup = habit".
+
+    >>> from headwise.advice.advisor import advise_numbers
+    >>> [name for name, _ in named_rows(advise_numbers(512, 768))][-2:]
+    ['habit', 'largest']
+    """
+    names: dict[HeadGeometry, list[str]] = {}
+    choices: dict[HeadGeometry, Choice] = {}
+    for name, choice in _numbered(advice):
+        choices.setdefault(choice.geometry, choice)
+        known = names.setdefault(choice.geometry, [])
+        if name not in {role.lstrip("0123456789 ") for role in known}:
+            known.append(name)
+    return [(" = ".join(names[geometry]), choice) for geometry, choice in choices.items()]
 
 
 def curve_table(advice: Advice) -> Table:
     """Rank / length at each head dimension, from each start, with the half width of its band."""
     curves = advice.evidence.curves
-    columns = ["head dimension", *(f"{c.start}" for c in curves)]
+    columns = ["head dimension", *(c.name for c in curves)]
     dims = sorted({dim for curve in curves for dim in curve.head_dims})
     rows = []
     for dim in dims:
@@ -46,8 +64,10 @@ def curve_table(advice: Advice) -> Table:
     return Table(tuple(columns), tuple(rows))
 
 
-def _numbered(advice: Advice) -> list[tuple[int, Choice]]:
-    return list(enumerate(advice.choices, 1))
+def _numbered(advice: Advice) -> list[tuple[str, Choice]]:
+    """Ranked choices with their places, then those they are compared with."""
+    ranked = [(f"{place} {choice.role}", choice) for place, choice in enumerate(advice.choices, 1)]
+    return ranked + [(choice.role, choice) for choice in advice.references]
 
 
 def _row(name: str, choice: Choice, advice: Advice) -> tuple[str | int, ...]:
@@ -56,15 +76,31 @@ def _row(name: str, choice: Choice, advice: Advice) -> tuple[str | int, ...]:
         name,
         g.heads,
         g.kv_heads,
-        g.qk_rank,
+        choice.rank,
+        rotary(g),
         g.v_rank,
         f"{costs.parameters:,}",
         f"{choice.against_habit['parameters']:.0%}",
         f"{costs.flops_per_token:,}",
         f"{costs.cache_bytes_per_token:,}",
         f"{choice.plateau_share:.0%}",
-        f"≥ {choice.floor:.3f}" if content_rank(g) < advice.rank.retrieval else "0",
+        met(choice),
+        shown_floor(choice.floor, choice.rank >= advice.rank.retrieval),
     )
+
+
+def met(choice: Choice) -> str:
+    """Whether the choice meets the need that decides, as a cell of a table."""
+    return "yes" if choice.meets else "no"
+
+
+def rotary(geometry: HeadGeometry) -> int:
+    """Query-key dimensions beside the rank that carry rotary positions alone.
+
+    >>> rotary(HeadGeometry.standard(64, heads=4))
+    0
+    """
+    return geometry.rope_rank if isinstance(geometry, LatentGeometry) else 0
 
 
 def _points(curve: RankCurve) -> dict[int, tuple[float, float]]:

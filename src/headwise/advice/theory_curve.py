@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from headwise.advice.curves import RankCurve, head_dim_grid
-from headwise.theory.columns import barrier_ratio, column_share
+from headwise.theory.columns import ACCURATE_FROM, barrier_ratio
+from headwise.theory.ready import UPPER_BOUND, ready_ratio
 
 #: The largest head dimension that the law is asked about.
 MOST_HEAD_DIM = 1024
 
 
 def law_curve(length: int, width: int) -> RankCurve:
-    """L(n, d_h) up to the width. Above d_h = 16 within 0.01 of simulation, below an upper bound.
+    """E[rank]/n of random heads up to the width, as ``headwise law`` gives it.
 
     >>> curve = law_curve(512, 768)
     >>> curve.head_dims[-1], round(curve.at(64), 3), round(curve.plateau, 3)
     (768, 0.545, 0.632)
     """
     dims = head_dim_grid(min(width, MOST_HEAD_DIM))
-    ratios = tuple(column_share(length, list(dims)).tolist())
+    ratios = tuple(ready_ratio(length, dim).ratio for dim in dims)
     still = (0.0,) * len(dims)
     return RankCurve("law", dims, ratios, still, 0, barrier_ratio(length), "theory: 1 − (1−1/n)ⁿ")
+
+
+def bounded_dims(length: int, curve: RankCurve) -> tuple[int, ...]:
+    """The head dimensions at which the law is an upper bound and no more.
+
+    >>> bounded_dims(10**9, law_curve(10**9, 16)), bounded_dims(512, law_curve(512, 64))
+    ((3, 4, 6, 8, 12), ())
+    """
+    low = [dim for dim in curve.head_dims if dim < ACCURATE_FROM]
+    return tuple(dim for dim in low if ready_ratio(length, dim).method == UPPER_BOUND)

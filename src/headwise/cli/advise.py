@@ -13,6 +13,7 @@ from headwise.cli.console import UsageError
 if TYPE_CHECKING:
     from headwise.advice import Advice, Evidence
     from headwise.advice.config import ModelConfig
+    from headwise.advice.question import MaskName
 
 
 class Kinds(StrEnum):
@@ -29,6 +30,13 @@ class Needs(StrEnum):
     data = "data"
     mixing = "mixing"
     retrieval = "retrieval"
+
+
+class Masks(StrEnum):
+    """Which tokens a token attends to."""
+
+    none = "none"
+    causal = "causal"
 
 
 class Forms(StrEnum):
@@ -80,6 +88,14 @@ Kind = Annotated[
 Need = Annotated[
     Needs, typer.Option("--need", help="What decides: mixing, retrieval, or what the data show.")
 ]
+Mask = Annotated[
+    Masks | None,
+    typer.Option(
+        "--mask",
+        help="causal: tokens attend to themselves and those before.",
+        show_default="none, or the config's own",
+    ),
+]
 Patch = Annotated[
     int | None, typer.Option("--patch", help="Side of an image patch.", show_default=False)
 ]
@@ -118,6 +134,7 @@ def advise(
     multiple_of: MultipleOf = 1,
     kind: Kind = None,
     need: Need = Needs.data,
+    mask: Mask = None,
     patch: Patch = None,
     size: Size = 32,
     tokenizer: Tokenizer = "word",
@@ -144,7 +161,8 @@ def advise(
     model = read_config(config) if config else None
     options = {"patch": patch, "size": size, "tokenizer": tokenizer}
     options |= {"vocabulary": vocabulary, "name": name}
-    evidence = _evidence(data, model, (length, width), options, seed)
+    chosen = mask.value if mask else (model.mask if model else "none")
+    evidence = _evidence(data, model, (length, width), options, (seed, chosen))
     if model is None:
         answer = decide(evidence, budget, constraints, need.value)
     else:
@@ -157,7 +175,7 @@ def _evidence(
     model: ModelConfig | None,
     sizes: tuple[float | None, int | None],
     options: dict[str, int | str | None],
-    seed: int,
+    drawing: tuple[int, MaskName],
 ) -> Evidence:
     """From numbers where no data are named and there are numbers, else measured."""
     length, width = sizes
@@ -171,15 +189,15 @@ def _evidence(
 
         if width is None:
             raise UsageError("--length needs --width: the law has no data to take it from")
-        return numbers_evidence(length, width)
-    return _measured(data or "digits", (length, width), options, seed)
+        return numbers_evidence(length, width, drawing[1])
+    return _measured(data or "digits", (length, width), options, drawing)
 
 
 def _measured(
     data: str,
     sizes: tuple[float | None, int | None],
     options: dict[str, int | str | None],
-    seed: int,
+    drawing: tuple[int, MaskName],
 ) -> Evidence:
     from headwise.advice.advisor import evidence_of
     from headwise.advice.measuring import FIRST, Sampling
@@ -191,8 +209,9 @@ def _measured(
     if sizes[1] is not None:
         checked_size("the width", sizes[1], 2, 10**5)
     tokens = tokens_from(data, Reading(width=sizes[1], length=length, **options))  # type: ignore[arg-type]
-    with progress("measuring ranks", total=4 * FIRST) as advance:
-        return evidence_of(tokens, None, Sampling(seed, advance))
+    curves = 2 if drawing[1] == "none" else 3
+    with progress("measuring ranks", total=curves * 2 * FIRST) as advance:
+        return evidence_of(tokens, None, Sampling(drawing[0], advance, drawing[1]))
 
 
 def _give(answer: Advice, export: Forms | None, as_json: bool, out: Path | None) -> None:

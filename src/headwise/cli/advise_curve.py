@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headwise.advice.curves import RankCurve, Start
+from headwise.advice.curves import RankCurve
 
 COLUMNS, ROWS = 56, 11
 
 #: Mark of each curve, and its name in the legend. Earlier ones are drawn over later ones.
-MARKS: dict[Start, tuple[str, str]] = {
+MARKS: dict[str, tuple[str, str]] = {
     "model": ("●", "model's own start"),
+    "model, causal": ("■", "own start, causal"),
     "paper": ("○", "N(0, 1) weights"),
+    "paper, causal": ("○", "N(0, 1), causal"),
     "law": ("◇", "finite law"),
 }
 
@@ -31,10 +33,10 @@ def terminal_curves(curves: Sequence[RankCurve], advised: int) -> str:
         row[min(line, COLUMNS - 1)] = "┆"
     for curve in reversed(curves):
         for dim, mean in zip(curve.head_dims, curve.mean, strict=True):
-            canvas[_row(mean)][_column(dim, last)] = MARKS[curve.start][0]
+            canvas[_row(mean)][_column(dim, last)] = MARKS[curve.name][0]
     labels = [f"{1 - row / (ROWS - 1):3.1f} ┤" for row in range(ROWS)]
     lines = [label + "".join(row).rstrip() for label, row in zip(labels, canvas, strict=True)]
-    legend = "   ".join(f"{MARKS[c.start][0]} {MARKS[c.start][1]}" for c in curves)
+    legend = "   ".join(" ".join(MARKS[c.name]) for c in curves)
     axis = f"    └{'─' * COLUMNS}"
     return "\n".join(
         ["rank / tokens", *lines, axis, _ticks(curves, last), f"     {legend}   ┆ advised"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwise.advice.candidates import content_rank
 from headwise.advice.result import CLOSING, headline
+from headwise.advice.retrieval import floor_words, shown_floor
+from headwise.advice.tables import met, named_rows, rotary
 from headwise.cli.advise_curve import terminal_curves
 from headwise.cli.console import screen
 
@@ -23,6 +24,7 @@ def show(advice: Advice) -> None:
     out.print(terminal_curves(advice.evidence.curves, advice.rank.rank), markup=False)
     out.print()
     out.print(_geometries(advice))
+    out.print(f"[dim]{floor_words(advice.evidence.effective_dimension)}[/dim]")
     out.print(_costs(advice))
     for line in advice.findings:
         label, colon, rest = line.partition(": ")
@@ -33,27 +35,35 @@ def show(advice: Advice) -> None:
 
 def _geometries(advice: Advice) -> Table:
     """What each choice is, and what it reaches."""
-    every = (*advice.choices, *advice.references)
-    grouped = any(choice.geometry.kv_heads != choice.geometry.heads for choice in every)
-    titles = ["heads", *(["kv"] if grouped else []), "rank", "value rank"]
-    table = _empty([*titles, "of plateau", "lookup error"])
-    for name, style, choice in _named(advice):
-        g = choice.geometry
-        shared = [str(g.kv_heads)] if grouped else []
-        exact = content_rank(g) >= advice.rank.retrieval
-        lookup = "0" if exact else f"≥ {choice.floor:.3f}"
-        cells = [str(g.heads), *shared, str(g.qk_rank), str(g.v_rank)]
-        table.add_row(name, *cells, f"{choice.plateau_share:.0%}", lookup, style=style)
+    rows = _named(advice)
+    columns = {"heads": [str(choice.geometry.heads) for _, _, choice in rows]}
+    if any(choice.geometry.group > 1 for _, _, choice in rows):
+        columns["kv"] = [str(choice.geometry.kv_heads) for _, _, choice in rows]
+    columns["rank"] = [str(choice.rank) for _, _, choice in rows]
+    if any(rotary(choice.geometry) for _, _, choice in rows):
+        columns["rotary"] = [str(rotary(choice.geometry)) for _, _, choice in rows]
+    columns["value\nrank"] = [str(choice.geometry.v_rank) for _, _, choice in rows]
+    columns["of\nplateau"] = [f"{choice.plateau_share:.0%}" for _, _, choice in rows]
+    columns["meets\nneed"] = [met(choice) for _, _, choice in rows]
+    exact = [choice.rank >= advice.rank.retrieval for _, _, choice in rows]
+    columns["lookup\nerror"] = [
+        shown_floor(choice.floor, sure) for (_, _, choice), sure in zip(rows, exact, strict=True)
+    ]
+    table = _empty(list(columns))
+    for (name, style, _), *cells in zip(rows, *columns.values(), strict=True):
+        table.add_row(name, *cells, style=style)
     return table
 
 
 def _costs(advice: Advice) -> Table:
     """What each choice costs, and how that compares with the habit and with the largest."""
     names = ("parameters", "FLOPs per token", "KV bytes per token")
-    table = _empty([f"{name}\nhabit  most" for name in names])
-    for name, style, choice in _named(advice):
+    table = _empty([f"{name}\nhabit largest" for name in names])
+    for names, style, choice in _named(advice):
+        # All names stand in the table above; here is room for one.
+        name = names.partition(" = ")[0]
         cells = [
-            f"{short(getattr(choice.costs, field))}{habit:6.0%}{choice.against_largest[field]:6.0%}"
+            f"{short(getattr(choice.costs, field))}{habit:6.0%}{choice.against_largest[field]:8.0%}"
             for field, habit in choice.against_habit.items()
         ]
         table.add_row(name, *cells, style=style)
@@ -62,19 +72,19 @@ def _costs(advice: Advice) -> Table:
 
 def _named(advice: Advice) -> list[tuple[str, str, Choice]]:
     """Every choice with its name and style; those only compared with come after."""
-    ranked = [
-        (f"{place} {choice.role}", "bold" if place == 1 else "", choice)
-        for place, choice in enumerate(advice.choices, 1)
+    rows = [
+        (name if name[0].isdigit() else f"  {name}", choice) for name, choice in named_rows(advice)
     ]
-    return ranked + [(f"  {choice.role}", "dim", choice) for choice in advice.references]
+    styles = ["bold"] + [""] * (len(advice.choices) - 1) + ["dim"] * len(rows)
+    return [(name, style, choice) for (name, choice), style in zip(rows, styles, strict=False)]
 
 
 def _empty(titles: list[str]) -> Table:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1))
-    table.add_column("", no_wrap=True)
+    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1), collapse_padding=True)
+    table.add_column("")
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
     return table

@@ -49,11 +49,16 @@ def law(
 
 def _answer_one(length: float, head_dim: float, fraction: float, as_json: bool) -> None:
     from headwise.cli.console import print_json, progress, screen
-    from headwise.theory import critical_head_dim, predict_ratio
+    from headwise.theory import critical_head_dim, ready_ratio
+    from headwise.theory.ready import UPPER_BOUND
 
     critical = critical_head_dim(length, fraction)
-    with progress("simulating", total=100) as advance:
-        found = predict_ratio(length, head_dim, progress=_in_percents(advance))
+    found = ready_ratio(length, head_dim)
+    if found.method == UPPER_BOUND:
+        from headwise.theory import predict_ratio
+
+        with progress("simulating", total=100) as advance:
+            found = predict_ratio(length, head_dim, progress=_in_percents(advance))
     if as_json:
         keys = ("length", "head_dim", "ratio", "method")
         print_json({key: getattr(found, key) for key in keys} | {"critical_head_dim": critical})

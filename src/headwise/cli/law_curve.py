@@ -6,17 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headwise.theory import barrier_ratio, critical_head_dim, finite_law, predict_ratio
-from headwise.theory.law import ACCURATE_FROM, MAX_HEAD_DIM
-from headwise.theory.neighbourhood import POISSON_FROM
+from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
+from headwise.theory.columns import MAX_HEAD_DIM
 from headwise.theory.progress import Progress, silent
 from headwise.theory.sizes import Whole
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-#: Simulated rows of a long sequence would take minutes; the table shows the bound instead.
-UPPER_BOUND = "upper bound"
 
 _PLOT_COLUMNS, _PLOT_ROWS = 60, 14
 
@@ -51,16 +47,11 @@ def curve_of(length: Whole, fraction: float, progress: Progress = silent) -> Cur
     dims = sorted({2**power for power in range(int(math.log2(last)) + 1)} | {critical})
     rows = []
     for dim in dims:
-        rows.append((dim, *_ratio_and_method(n, dim)))
+        # Simulating rows of a long sequence would take minutes; the bound is shown instead.
+        found = ready_ratio(n, dim)
+        rows.append((dim, found.ratio, found.method))
         progress(1 / len(dims))
     return Curve(n, fraction, critical, barrier_ratio(n), tuple(rows))
-
-
-def _ratio_and_method(n: int, dim: int) -> tuple[float, str]:
-    if 2 < dim < ACCURATE_FROM and n >= POISSON_FROM:
-        return float(finite_law(n, dim)), UPPER_BOUND
-    found = predict_ratio(n, dim)
-    return found.ratio, found.method
 
 
 def table(curve: Curve) -> Table:

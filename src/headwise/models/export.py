@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwise.attention import HeadGeometry, LatentGeometry
-from headwise.errors import BadInputError, needs_extra
+from headwise.config_fields import ModelSizes, config_fields
+from headwise.errors import needs_extra
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -28,44 +29,7 @@ def to_hf_config(
         import transformers
     except ImportError:
         raise needs_extra("transformers", "hub") from None
-    shared: dict[str, Any] = {
-        "hidden_size": geometry.width,
-        "num_attention_heads": geometry.heads,
-        "num_key_value_heads": geometry.kv_heads,
-        "num_hidden_layers": depth,
-        "intermediate_size": mlp_width,
-        "vocab_size": vocabulary,
-        "max_position_embeddings": context,
-    }
-    if isinstance(geometry, LatentGeometry):
-        return transformers.DeepseekV3Config(**shared, **_latent(geometry, depth))
-    return transformers.Qwen3Config(**shared, **_free(geometry))
-
-
-def _free(geometry: HeadGeometry) -> dict[str, Any]:
-    even = max(2, geometry.qk_rank - geometry.qk_rank % 2)
-    if geometry.qk_rank != geometry.v_rank or geometry.qk_rank != even:
-        nearest = HeadGeometry(geometry.width, geometry.heads, geometry.kv_heads, even, even)
-        raise BadInputError(
-            f"no Hugging Face family takes qk_rank {geometry.qk_rank} with v_rank "
-            f"{geometry.v_rank} (one even head dimension serves both, for rotary positions)",
-            hint=f"the nearest is Qwen3 with {nearest}",
-        )
-    return {"head_dim": geometry.qk_rank}
-
-
-def _latent(geometry: LatentGeometry, depth: int) -> dict[str, Any]:
-    if geometry.rope_rank == 0:
-        raise BadInputError(
-            "no Hugging Face family has latent attention without a rotary part (rope_rank 0)",
-            hint=f"the nearest is DeepSeek-V3 with rope_rank=2 and qk_rank={geometry.qk_rank + 2}",
-        )
-    return {
-        "qk_nope_head_dim": geometry.content_rank,
-        "qk_rope_head_dim": geometry.rope_rank,
-        "v_head_dim": geometry.v_rank,
-        "kv_lora_rank": geometry.kv_latent,
-        "q_lora_rank": geometry.q_latent,
-        # Every layer dense: the geometry says nothing of experts.
-        "first_k_dense_replace": depth,
-    }
+    sizes = ModelSizes(depth, mlp_width, vocabulary, context)
+    fields = config_fields(geometry, sizes)
+    latent = isinstance(geometry, LatentGeometry)
+    return (transformers.DeepseekV3Config if latent else transformers.Qwen3Config)(**fields)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from headwise.theory.columns import barrier_ratio, critical_head_dim
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.harmonics import Values, error_lower_bound, heads_needed
+from headwise.theory.ready import Prediction, ready_ratio
 from headwise.theory.scaling import Scaling, saturation_row, scaling
 
 if TYPE_CHECKING:
     from headwise.theory.law import finite_law
     from headwise.theory.montecarlo import simulate_ratio, simulate_to
     from headwise.theory.plateau import concatenated_ratio, plateau_ratio
-    from headwise.theory.prediction import Prediction, predict_ratio
+    from headwise.theory.prediction import predict_ratio
     from headwise.theory.softening import SoftmaxPrediction, softmax_ratio
 
 _WITH_TORCH = {
-    "Prediction": "prediction",
     "SoftmaxPrediction": "softening",
     "concatenated_ratio": "plateau",
     "finite_law": "law",
@@ -46,6 +46,7 @@ __all__ = [
     "heads_needed",
     "plateau_ratio",
     "predict_ratio",
+    "ready_ratio",
     "saturation_row",
     "scaling",
     "simulate_ratio",

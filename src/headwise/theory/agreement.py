@@ -8,6 +8,7 @@ the integral of the pair's density against the chance that n−1 others lie belo
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -18,6 +19,36 @@ from headwise.theory.quadrature import rule_between, unit_rule
 # Nodes of the size and of the direction of the pair of scores that wins at both ends.
 _NORMS, _DIRECTIONS = 64, 64
 
+# Points below this share of the whole are left out of a mean over angles.
+_NOTHING = 1e-13
+
+
+@dataclass(frozen=True)
+class _Arcs:
+    """Pairs of scores that may win at both ends: by their size, over an arc of directions.
+
+    ``half`` is half the angle between the queries, ``reach`` how far from the bisector the arc
+    goes on either side, ``density`` the weighted density of the whole arc.
+    """
+
+    half: np.ndarray
+    norm: np.ndarray
+    reach: np.ndarray
+    density: np.ndarray
+
+    def chosen(self, kept: np.ndarray) -> _Arcs:
+        """Some of the arcs, in a row."""
+        parts = (self.half, self.norm, self.reach, self.density)
+        return _Arcs(*(np.broadcast_to(part, kept.shape)[kept] for part in parts))
+
+    def points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Both scores along each arc, and the weighted density there."""
+        nodes, node_weight = unit_rule(_DIRECTIONS)
+        half, direction = self.half[..., None], self.reach[..., None] * nodes
+        norm = self.norm[..., None]
+        first, second = norm * np.cos(direction - half), norm * np.cos(direction + half)
+        return first, second, self.density[..., None] * node_weight
+
 
 def agreement(n: int, angle: np.ndarray) -> np.ndarray:
     """The probability that two queries at each ``angle`` pick the same of n Gaussian keys.
@@ -26,25 +57,43 @@ def agreement(n: int, angle: np.ndarray) -> np.ndarray:
     1.0
     """
     angle = np.minimum(angle, 2 * math.pi - angle)
-    half = angle[:, None, None] / 2
-    norm, weight, direction = _winners(n, half)
-    first, second = norm * np.cos(direction - half), norm * np.cos(direction + half)
-    others_lower = _both_below(first, second, angle[:, None, None]) ** (n - 1)
-    density = norm * np.exp(-(norm**2) / 2) / (2 * math.pi)
-    return n * (weight * density * others_lower).sum((1, 2))
+    first, second, density = _arcs(n, angle).points()
+    below = _both_below(first, second, angle[:, None, None])
+    return n * (density * below ** (n - 1)).sum((1, 2))
 
 
-def _winners(n: int, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def mean_agreement(n: int, angle: np.ndarray, weight: np.ndarray) -> float:
+    """The weighted sum of the agreement over angles, without the points that add nothing to it.
+
+    Being below twice is no likelier than being below the lower score, and that is highest on
+    the bisector. Where even this leaves nothing, the costly part is spared.
+
+    >>> right = np.array([math.pi / 2])
+    >>> round(mean_agreement(2, right, np.ones(1)), 9)
+    0.5
+    """
+    arcs = _arcs(n, np.minimum(angle, 2 * math.pi - angle))
+    density = arcs.density * weight[:, None]
+    most = density * special.ndtr(arcs.norm * np.cos(arcs.half)) ** (n - 1)
+    # The sum of these is far above the whole, hence the smaller share.
+    arcs = replace(arcs, density=density).chosen(most > 1e-3 * _NOTHING * most.sum())
+    first, second, density = arcs.points()
+    most = density * special.ndtr(np.minimum(first, second)) ** (n - 1)
+    kept = most > _NOTHING * most.sum()
+    angles = np.broadcast_to(2 * arcs.half[:, None], kept.shape)[kept]
+    below = _both_below(first[kept], second[kept], angles)
+    return n * float((density[kept] * below ** (n - 1)).sum())
+
+
+def _arcs(n: int, angle: np.ndarray) -> _Arcs:
     """Sizes and directions (from the bisector) that a pair winning at both ends may have."""
-    lowest = float(score_at(45.0, n))
+    half, lowest = angle[:, None] / 2, float(score_at(45.0, n))
     norm, norm_weight = rule_between(max(lowest, 0.0), max(lowest, 0.0) + 8.0, _NORMS)
-    norm = norm[None, :, None]
     reach = np.clip(np.arccos(np.clip(lowest / norm, -1, 1)) - half, 0, None)
     reach = np.where(lowest < 0, math.pi, reach)
-    nodes, node_weight = unit_rule(_DIRECTIONS)
     # The two halves of the arc mirror each other, so one half is integrated and doubled.
-    weight = 2 * norm_weight[None, :, None] * reach * node_weight
-    return norm, weight, reach * nodes
+    density = 2 * norm_weight * reach * norm * np.exp(-(norm**2) / 2) / (2 * math.pi)
+    return _Arcs(half, norm, reach, density)
 
 
 def _both_below(first: np.ndarray, second: np.ndarray, angle: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from headwise.theory.agreement import agreement
+from headwise.theory.agreement import mean_agreement
 from headwise.theory.columns import column_share
 from headwise.theory.log_gamma import log_beta
 from headwise.theory.picking import key_norms
@@ -58,7 +58,7 @@ def meeting_probability(length: Whole, head_dim: Whole) -> float:
     reach = min(math.pi / 2, _DEVIATIONS / math.sqrt(d))
     angle, weight = rule_between(math.pi / 2 - reach, math.pi / 2 + reach, _ANGLES)
     density = weight * np.sin(angle) ** (d - 2)
-    return float((density * agreement(n, angle)).sum() / density.sum())
+    return mean_agreement(n, angle, density / density.sum())
 
 
 def _used(odds: np.ndarray, n: int, spread: float) -> np.ndarray:

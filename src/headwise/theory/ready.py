@@ -1,0 +1,116 @@
+"""The rank of a random head at once: exact, by the law, or from what was simulated beforehand.
+
+Neither torch nor a simulation is needed, so a command can ask for a whole curve. Between the
+lengths that were simulated, the share of L(n, d_h) that is reached is taken to be straight in
+log n.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from headwise.theory.columns import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH, column_share
+from headwise.theory.fluctuation import corrected_law
+from headwise.theory.planar import HULL_FROM, line_ratio, plane_ratio
+from headwise.theory.sizes import Whole, wholes
+
+#: How far the corrected law may lie from simulation for d_h ≥ 16 (measured, n = 2⁵ … 2¹⁴).
+LAW_ERROR = 0.006
+
+#: Beyond that length, how far it was seen from local simulation (to n = 10¹²), as a share.
+LONG_LAW_ERROR, MEASURED_LENGTH = 0.06, 2**14
+
+#: The method where nothing better is at hand than L itself.
+UPPER_BOUND = "upper bound"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The expected hardmax rank over the length, how it was found, and how sure it is.
+
+    ``error`` bounds the distance from the truth: three standard errors for a simulation.
+    """
+
+    length: int
+    head_dim: int
+    ratio: float
+    error: float
+    method: str
+
+
+def ready_ratio(length: Whole, head_dim: Whole) -> Prediction:
+    """E[rank]/n of the hardmax of a random head, without simulating anything now.
+
+    For 3 ≤ d_h < 16 it comes from a table of simulations; beyond the table it is L, an upper
+    bound, and says so.
+
+    >>> ready_ratio(1024, 64).method, ready_ratio(1024, 8).method, ready_ratio(10**9, 8).method
+    ('law', 'simulation', 'upper bound')
+    """
+    return _ready(*checked_sizes(length, head_dim))
+
+
+@lru_cache(maxsize=4096)
+def _ready(n: int, d: int) -> Prediction:
+    return formula_ratio(n, d) or _tabled(n, d) or _bounded(n, d)
+
+
+def checked_sizes(length: Whole, head_dim: Whole) -> tuple[int, int]:
+    """A length and a head dimension in the range of the law, or a clear refusal."""
+    n = int(wholes("the length", length, 2, MAX_LENGTH))
+    return n, int(wholes("the head dimension", head_dim, 1, MAX_HEAD_DIM))
+
+
+def formula_ratio(n: int, d: int) -> Prediction | None:
+    """What a formula knows: d_h = 1 and 2 exactly, d_h ≥ 16 by the law; None between."""
+    if d <= 2:
+        return _exact(n, d)
+    if d < ACCURATE_FROM:
+        return None
+    ratio = corrected_law(n, d)
+    error = LAW_ERROR if n <= MEASURED_LENGTH else max(LAW_ERROR, LONG_LAW_ERROR * ratio)
+    return Prediction(n, d, ratio, error=error, method="law")
+
+
+def _exact(n: int, d: int) -> Prediction:
+    ratio = line_ratio(n) if d == 1 else plane_ratio(n)
+    # For long sequences in the plane the corners no query hits are left out: about ratio of them.
+    doubt = ratio if d == 2 and n > HULL_FROM else 1e-9
+    return Prediction(n, d, ratio, error=doubt * ratio, method="exact")
+
+
+def _tabled(n: int, d: int) -> Prediction | None:
+    """From the two simulated lengths around n; None where one of them is missing."""
+    lengths, ratios, errors = _table(d)
+    after = int(np.searchsorted(lengths, n))
+    if after == len(lengths):
+        return None
+    before = after if lengths[after] == n else after - 1
+    if math.isnan(ratios[before]) or math.isnan(ratios[after]):
+        return None
+    low, here, high = column_share([int(lengths[before]), n, int(lengths[after])], d)
+    shares = np.log([ratios[before] / low, ratios[after] / high])
+    share = np.interp(math.log(n), np.log(lengths[[before, after]]), shares)
+    ratio = float(here * np.exp(share))
+    doubt = max(errors[before] / ratios[before], errors[after] / ratios[after])
+    return Prediction(n, d, ratio, error=3 * float(doubt) * ratio, method="simulation")
+
+
+def _bounded(n: int, d: int) -> Prediction:
+    ratio = float(column_share(n, d))
+    return Prediction(n, d, ratio, error=ratio, method=UPPER_BOUND)
+
+
+@cache
+def _table(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lengths, ratios and standard errors at one head dimension; NaN where none could be had."""
+    stored = json.loads(Path(__file__).with_name("low_dims.json").read_text("utf-8"))
+    rows = stored["head_dims"][str(d)]
+    ratios, errors = (np.array(rows[name], dtype=float) for name in ("ratio", "stderr"))
+    return np.array(stored["lengths"], dtype=float), ratios, errors

@@ -1,0 +1,37 @@
+"""What is said follows what was measured."""
+
+from dataclasses import replace
+
+import pytest
+
+from headwise.advice.curves import RankCurve
+from headwise.advice.evidence import Evidence, TokenStatistics
+from headwise.advice.reasons import findings
+from headwise.advice.rule import choose_rank
+from headwise.advice.theory_curve import law_curve
+
+LAW = law_curve(64, 32)
+STATISTICS = TokenStatistics(8, 64, 32, 30.0, 0.0, 0.06, 0.001, False)
+
+
+def said(shift: float, half: float) -> str:
+    """The finding about the law when the measured curve lies ``shift`` above it at d_h = 8."""
+    dims = LAW.head_dims
+    means = tuple(LAW.at(dim) + (shift if dim == 8 else 0.0) for dim in dims)
+    paper = RankCurve("paper", dims, means, (half,) * len(dims), 8, 0.63, "theory")
+    model = replace(paper, start="model")
+    evidence = Evidence("tokens", 64, 32, (model, paper, LAW), STATISTICS, 0)
+    found = findings(evidence, choose_rank(evidence.curves, 30.0, False, "data"))
+    return next(line for line in found if "nearly orthonormal" in line)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.009, -0.009])
+def test_the_law_describes_what_keeps_it_in_its_band(shift):
+    assert "and the finite law describes them" in said(shift, half=0.01)
+
+
+@pytest.mark.parametrize(("shift", "side"), [(0.04, "above"), (-0.04, "below")])
+def test_outside_the_band_it_is_said_how_far(shift, side):
+    words = said(shift, half=0.01)
+    assert "does not describe them" in words
+    assert f"up to 0.040 {side} it (at head dimension 8, band ± 0.010)" in words
