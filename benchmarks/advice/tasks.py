@@ -42,7 +42,7 @@ from headwise.randomness import stream
 RANKS = (1, 2, 4, 8, 16, 32, 64)
 
 Measure = Literal["accuracy", "error"]
-SweepName = Literal["heads", "width", "single"]
+SweepName = Literal["heads", "width", "single", "values"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ class Bench:
             return [HeadGeometry.free(width, heads, rank) for rank in self.ranks]
         if sweep == "width":
             return [HeadGeometry.standard(width, width // rank) for rank in self.ranks]
+        if sweep == "values":
+            return [HeadGeometry(width, heads, heads, r, width // heads) for r in self.ranks]
         return [HeadGeometry(width, 1, 1, rank, width) for rank in self.ranks]
 
     @property

@@ -27,9 +27,17 @@ CIFAR_MODEL, CIFAR_PAPER, CIFAR_BEST = (
 
 def test_the_rule_finds_what_its_evidence_showed():
     curves = (curve(CIFAR_MODEL), curve(CIFAR_PAPER, "paper"))
-    found = choose_rank(curves, effective_dimension=5.6, learned=False, need="data")
-    assert (found.rank, found.binds, found.retrieval) == (CIFAR_BEST, "mixing", 6)
+    found = choose_rank(curves, effective_dimension=5.6, learned=False, need="mixing")
+    assert (found.rank, found.binds, found.retrieval) == (CIFAR_BEST, "mixing", 12)
     assert found.paper == 2
+
+
+@pytest.mark.parametrize(
+    ("dimension", "wanted"), [(4.0, 8), (4.02, 8), (4.1, 9), (15.9, 32), (20.0, 32), (40.0, 40)]
+)
+def test_lookup_takes_twice_the_effective_dimension_up_to_the_width(dimension, wanted):
+    found = choose_rank((curve(CIFAR_MODEL),), dimension, learned=False, need="retrieval")
+    assert (found.rank, found.retrieval) == (wanted, wanted)
 
 
 @pytest.mark.parametrize("slack", [0.05, SLACK, 0.22])

@@ -7,7 +7,7 @@ from headwise.advice.curves import START_WORDS, RankCurve
 from headwise.advice.evidence import Evidence
 from headwise.advice.result import Choice, named, needed_rank
 from headwise.advice.retrieval import NEGLIGIBLE
-from headwise.advice.rule import SLACK, RankChoice, judged_curve
+from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
 from headwise.advice.theory_curve import bounded_dims
 from headwise.geometry import HeadGeometry
 
@@ -108,8 +108,8 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
     dimension = evidence.statistics.effective_dimension
     own = "embedded tokens fill" if evidence.learned else "tokens fill"
     return (
-        f"Retrieval: the {own} an effective dimension of {dimension:.1f}; exact lookup of one "
-        f"among them needs rank {rank.retrieval}."
+        f"Retrieval: the {own} an effective dimension of {dimension:.1f}; looking one of them up "
+        f"takes about {MARGIN} times that, rank {rank.retrieval}."
     )
 
 
