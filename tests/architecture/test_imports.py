@@ -72,3 +72,10 @@ def test_runs_loads_no_mathematics_and_no_cluster():
     assert {"pydantic", "sqlalchemy"} <= loaded
     assert not loaded & (HEAVY - {"sqlalchemy"})
     assert not loaded & {"distributed", "dask", "psycopg", "pyarrow", "typer", "rich"}
+
+
+def test_making_a_layer_loads_no_computer_algebra():
+    made = "from headwise.attention import HeadGeometry, mha; mha(HeadGeometry.standard(8, 2))"
+    loaded = loaded_by(made)
+    assert "torch" in loaded
+    assert not loaded & {"sympy"}

@@ -21,8 +21,9 @@ def test_heads_give_an_error(capsys):
     code, out, _ = run(capsys, *size, "--values", "identity", "--json")
     assert code == 0
     answer = json.loads(out)
-    assert list(answer) == ["error_lower_bound"]
     assert answer["error_lower_bound"] == pytest.approx(0.1780, abs=6e-5)
+    assert answer["inputs"] == {"width": 64, "rank": 8, "heads": 8, "values": "identity"}
+    assert len(answer) == 2
 
 
 def test_values_of_any_form_are_the_default(capsys):
@@ -32,7 +33,8 @@ def test_values_of_any_form_are_the_default(capsys):
 
 def test_an_error_gives_heads(capsys):
     out = run(capsys, "--width", "64", "--rank", "32", "--error", "0.1", "--json")[1]
-    assert json.loads(out) == {"heads": 12}
+    inputs = {"width": 64, "rank": 32, "error": 0.1, "values": "any"}
+    assert json.loads(out) == {"heads": 12, "inputs": inputs}
 
 
 def test_astronomic_numbers_pass(capsys):

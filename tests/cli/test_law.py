@@ -9,7 +9,7 @@ import pytest
 from headwise.cli.app import main
 from headwise.cli.law import _in_percents
 from headwise.cli.law_curve import curve_of, terminal_plot
-from headwise.theory import corrected_law, critical_head_dim
+from headwise.theory import barrier_ratio, corrected_law, critical_head_dim, ready_ratio
 from headwise.theory.ready import UPPER_BOUND
 
 
@@ -27,8 +27,11 @@ def test_json_has_the_promised_keys(capsys):
         "length": 1024,
         "head_dim": 64,
         "ratio": corrected_law(1024, 64),
+        "error": ready_ratio(1024, 64).error,
         "method": "law",
         "critical_head_dim": critical_head_dim(1024, 0.9),
+        "fraction": 0.9,
+        "barrier": barrier_ratio(1024),
     }
 
 
@@ -43,6 +46,7 @@ def test_small_heads_are_simulated(capsys):
     answer = json.loads(run(capsys, "--length", "128", "--head-dim", "8", "--json")[1])
     assert answer["method"] == "simulation"
     assert answer["ratio"] == pytest.approx(0.357, abs=0.008)
+    assert 0 < answer["error"] <= 0.0061  # three standard errors of 0.002
 
 
 def test_one_size_in_words(capsys):
@@ -65,7 +69,12 @@ def test_table_as_json_lists_every_row(capsys):
     answer = json.loads(run(capsys, "--length", "1e8", "--json")[1])
     assert len(answer["head_dim"]) == len(answer["ratio"]) == len(answer["method"])
     assert answer["critical_head_dim"] in answer["head_dim"]
-    assert answer["method"][answer["head_dim"].index(8)] == UPPER_BOUND
+    bounded = answer["head_dim"].index(8)
+    assert answer["method"][bounded] == UPPER_BOUND
+    assert answer["error"][bounded] is None
+    wide = answer["head_dim"].index(64)
+    assert answer["error"][wide] == ready_ratio(10**8, 64).error
+    assert (answer["fraction"], answer["barrier"]) == (0.9, barrier_ratio(10**8))
 
 
 def test_plot_rises_to_the_barrier():

@@ -20,8 +20,10 @@ KEYS = {
     "energy_rank_90",
     "energy_rank_99",
     "delta",
+    "reason",
     "temperature",
     "mask",
+    "inputs",
 }
 
 
@@ -56,6 +58,9 @@ def test_one_matrix_gives_one_json_object(headwise, tmp_path, head):
     sigma = torch.linalg.svdvals(matrix)
     assert found["stable_rank"] == pytest.approx(float((sigma / sigma[0]).square().sum()))
     assert 0 < found["delta"] < 1e-11
+    assert found["reason"] is None
+    asked = {"file": str(tmp_path / "a.npy"), "logits": False, "mask": "none", "tolerance": "1e-8"}
+    assert found["inputs"] == asked
 
 
 def test_a_batch_gives_a_list_with_the_place_of_each_matrix(headwise, tmp_path, head):
@@ -91,6 +96,8 @@ def test_queries_and_keys_equal_the_logits_and_the_matrix(headwise, tmp_path, he
     assert from_qk["rank"]["low"] == svd_rank(softmax_matrix(*head))
     assert from_qk["temperature"] == pytest.approx(7**0.5)
     assert from_qk["delta"] > from_logits["delta"]
+    assert (from_qk["inputs"]["queries"], from_qk["inputs"]["keys"]) == (str(q), str(k))
+    assert from_logits["inputs"]["logits"] is True
 
 
 def test_temperature_and_mask_change_what_is_measured(headwise, tmp_path, head):
@@ -149,6 +156,7 @@ def test_a_rounded_matrix_answers_with_an_interval_that_holds_the_truth(
     assert found["rank"]["low"] <= svd_rank(matrix) <= found["rank"]["high"]
     assert found["rank"]["low"] < found["rank"]["high"]
     assert found["dtype"] == str(dtype).removeprefix("torch.")
+    assert found["reason"].startswith(f"{found['dtype']} hides whatever is below")
 
 
 def test_words_for_a_certain_rank(headwise, tmp_path):
@@ -172,6 +180,8 @@ def test_words_for_a_singular_value_at_the_tolerance(headwise, tmp_path):
     words = " ".join(headwise("rank", path).out.split())
     assert "rank between 1 and 2" in words
     assert "try another --tolerance" in words
+    found = json.loads(headwise("rank", path, "--json").out)
+    assert found["reason"] in words
 
 
 def test_the_temperature_is_stated(headwise, tmp_path, head):

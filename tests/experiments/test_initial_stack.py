@@ -78,13 +78,29 @@ def test_heads_a_few_at_a_time_are_all_heads(monkeypatch):
     shape = StackShape(12, 2, heads=6, temperature=0.5)
     layer, tokens = InitialLayer(shape, seed=3, number=1), tokens_of()
     whole, after = [part.values for part in layer.logits(tokens)], layer(tokens)
-    monkeypatch.setattr(initial_stack, "LOGITS_AT_ONCE", 2 * 3 * 7 * 7)
+    for limit in ("LOGITS_AT_ONCE", "LOGITS_NEAR"):
+        monkeypatch.setattr(initial_stack, limit, 2 * 3 * 7 * 7)
     parts = [part.values for part in layer.logits(tokens)]
     assert [len(part) for part in parts] == [2, 2, 2]
     torch.testing.assert_close(torch.cat(parts), torch.cat(whole), rtol=0, atol=0)
     torch.testing.assert_close(layer(tokens), after)
     query, key = tokens @ layer._queries[:, 2:4], tokens @ layer._keys[:, 2:4]
     torch.testing.assert_close(whole[0][1], query @ key.mT / 0.5)
+
+
+@pytest.mark.parametrize(("projected", "sizes"), [(1, [2, 2, 2, 1]), (5, [2, 2, 2, 1]), (7, None)])
+def test_heads_projected_a_few_at_a_time_are_all_heads(monkeypatch, projected, sizes):
+    shape = StackShape(14, 2, heads=7)
+    layer, tokens = InitialLayer(shape, seed=3, number=1), tokens_of(width=14)
+    (whole,), after = [part.values for part in layer.logits(tokens)], layer(tokens)
+    if sizes is not None:
+        for limit in ("LOGITS_AT_ONCE", "LOGITS_NEAR"):
+            monkeypatch.setattr(initial_stack, limit, 2 * 3 * 7 * 7)
+    monkeypatch.setattr(initial_stack, "PROJECTED_AT_ONCE", projected * 3 * 7 * 2)
+    parts = [part.values for part in layer.logits(tokens)]
+    assert [len(part) for part in parts] == (sizes or [7])
+    torch.testing.assert_close(torch.cat(parts), whole)
+    torch.testing.assert_close(layer(tokens), after)
 
 
 def test_every_layer_and_seed_has_weights_of_its_own():

@@ -8,7 +8,7 @@ from headwise.papers import recorded
 from headwise.papers.catalogue import CATALOGUE, chosen
 from headwise.papers.exhibit import Scale
 from headwise.papers.gallery import FIGURES, figure_name, gallery_page, write_figures
-from headwise.papers.reproduction import from_records, largest_recorded
+from headwise.papers.reproduction import Wanted, from_records, largest_recorded
 from headwise.runs import Records
 from headwise.runs.attempt import attempt
 from headwise.runs.record import Record
@@ -61,3 +61,10 @@ def test_an_exhibit_without_rows_is_named_with_its_command(tmp_path, monkeypatch
     assert "no rows yet" in page
     assert "headwise reproduce rank2026/table_2 --scale paper" in page
     assert write_figures(chosen(["rank2026/table_2"]), tmp_path / "figures") == []
+
+
+def test_rows_of_an_accelerator_are_named_with_its_command():
+    (exhibit,) = chosen(["beyond/finite_law"])
+    page = gallery_page([exhibit])
+    assert "headwise reproduce beyond/finite_law --scale gpu --device cuda\n" in page
+    assert "--device" not in Wanted(exhibit, Scale.LAPTOP).command

@@ -1,12 +1,16 @@
 """Figures, tables and pages."""
 
+import io
+import os
 import re
+from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ExecutorError
 from headwise.report import (
     Curve,
     Line,
@@ -16,10 +20,15 @@ from headwise.report import (
     draw,
     inline_svg,
     page,
+    render,
+    render_all,
+    rendering,
     save_figure,
+    svg_element,
     write_page,
 )
-from headwise.report.figures import COLOURS, MARKERS
+from headwise.report.figures import COLOURS, MARKERS, in_style
+from headwise.report.rendering import WORTH_PROCESSES
 
 
 def curve(label="64 tokens", shift=0.0):
@@ -98,6 +107,35 @@ def test_the_same_data_give_the_same_files(tmp_path):
     for first, second in zip(one, two, strict=True):
         assert first.read_bytes() == second.read_bytes()
     assert [path.read_bytes()[:4] for path in one] == [b"\x89PNG", b"<?xm", b"%PDF"]
+
+
+def test_parts_stand_where_matplotlib_would_put_them():
+    """Laid out once and saved with its box, a figure is what matplotlib saves by itself."""
+    out = io.BytesIO()
+    with in_style():
+        draw([PANEL, PANEL]).savefig(
+            out, format="svg", metadata={"Date": None}, bbox_inches="tight"
+        )
+    assert render(draw([PANEL, PANEL]))[".svg"] == out.getvalue()
+
+
+def test_a_figure_can_be_rendered_again():
+    figure = draw([PANEL])
+    first = render(figure)
+    assert render(figure) == first
+    assert inline_svg(figure) == svg_element(first)
+    assert figure.dpi == 160
+
+
+def test_processes_draw_the_same_files_in_the_same_order():
+    wanted = [[replace(PANEL, title=f"Panel {number}")] for number in range(WORTH_PROCESSES)]
+    assert list(render_all(wanted, processes=2)) == list(render_all(wanted))
+
+
+def test_a_process_that_dies_while_drawing_is_said(monkeypatch):
+    monkeypatch.setattr(rendering, "_leave_interrupts", partial(os._exit, 1))
+    with pytest.raises(ExecutorError, match=r"draws figures died; .* --workers 1"):
+        list(render_all([()] * WORTH_PROCESSES, processes=2))
 
 
 def test_the_style_of_others_is_left_alone():

@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 import torch
-from scipy.stats import binom
 from torch import Tensor, nn
 
 from headwise.attention.geometry import HeadGeometry
@@ -166,6 +165,9 @@ def majority_vote_error(width: int, heads: int) -> float:
     >>> round(majority_vote_error(64, 1001), 3)
     0.238
     """
+    # Half a second to load, and of all layers only this asks for it.
+    from scipy.stats import binom
+
     if heads < 1 or heads % 2 == 0 or width < 2:
         raise BadInputError(
             f"a majority of {heads} heads in {width} dimensions is not defined",

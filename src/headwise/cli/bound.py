@@ -55,6 +55,8 @@ def bound(
     else:
         raise UsageError("pass either --heads or --error, and not both")
     if as_json:
-        print_json(answer)
+        asked = {"width": width, "rank": rank, "heads": heads, "error": error}
+        inputs = {name: value for name, value in asked.items() if value is not None}
+        print_json(answer | {"inputs": inputs | {"values": values.value}})
     else:
         screen().print(f"{words} in {width:.0f} dimensions (values: {values.value}).")

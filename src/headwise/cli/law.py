@@ -49,7 +49,7 @@ def law(
 
 def _answer_one(length: float, head_dim: float, fraction: float, as_json: bool) -> None:
     from headwise.cli.console import print_json, progress, screen
-    from headwise.theory import critical_head_dim, ready_ratio
+    from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
     from headwise.theory.ready import UPPER_BOUND
 
     critical = critical_head_dim(length, fraction)
@@ -60,8 +60,9 @@ def _answer_one(length: float, head_dim: float, fraction: float, as_json: bool) 
         with progress("simulating", total=100) as advance:
             found = predict_ratio(length, head_dim, progress=_in_percents(advance))
     if as_json:
-        keys = ("length", "head_dim", "ratio", "method")
-        print_json({key: getattr(found, key) for key in keys} | {"critical_head_dim": critical})
+        keys = ("length", "head_dim", "ratio", "error", "method")
+        answer = {key: getattr(found, key) for key in keys} | {"critical_head_dim": critical}
+        print_json(answer | {"fraction": fraction, "barrier": barrier_ratio(length)})
     else:
         screen().print(_in_words(found, critical, fraction))
 

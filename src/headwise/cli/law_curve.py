@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
 from headwise.theory.columns import MAX_HEAD_DIM
 from headwise.theory.progress import Progress, silent
+from headwise.theory.ready import UPPER_BOUND
 from headwise.theory.sizes import Whole
 
 if TYPE_CHECKING:
@@ -26,16 +27,23 @@ class Curve:
     critical: int
     barrier: float
     rows: tuple[tuple[int, float, str], ...]
+    errors: tuple[float | None, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The keys of a single answer, with one entry per head dimension."""
+        """The keys of a single answer, with one entry per head dimension.
+
+        An upper bound has no error: it may lie anywhere above the truth.
+        """
         dims, ratios, methods = (list(column) for column in zip(*self.rows, strict=True))
         return {
             "length": self.length,
             "head_dim": dims,
             "ratio": ratios,
+            "error": list(self.errors),
             "method": methods,
             "critical_head_dim": self.critical,
+            "fraction": self.fraction,
+            "barrier": self.barrier,
         }
 
 
@@ -45,13 +53,14 @@ def curve_of(length: Whole, fraction: float, progress: Progress = silent) -> Cur
     n = int(length)
     last = min(max(4 * critical, 64), MAX_HEAD_DIM)
     dims = sorted({2**power for power in range(int(math.log2(last)) + 1)} | {critical})
-    rows = []
+    rows, errors = [], []
     for dim in dims:
         # Simulating rows of a long sequence would take minutes; the bound is shown instead.
         found = ready_ratio(n, dim)
         rows.append((dim, found.ratio, found.method))
+        errors.append(None if found.method == UPPER_BOUND else found.error)
         progress(1 / len(dims))
-    return Curve(n, fraction, critical, barrier_ratio(n), tuple(rows))
+    return Curve(n, fraction, critical, barrier_ratio(n), tuple(rows), tuple(errors))
 
 
 def table(curve: Curve) -> Table:

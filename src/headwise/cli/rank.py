@@ -83,4 +83,5 @@ def rank(
     asked = rank_input.Asked(
         file, name, logits, queries, keys, queries_name, keys_name, temperature, mask
     )
-    rank_report.report(asked.subject(), rule, as_json)
+    inputs = asked.given() | {"tolerance": tolerance}
+    rank_report.report(asked.subject(), rule, as_json, inputs)

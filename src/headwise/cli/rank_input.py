@@ -49,6 +49,11 @@ class Asked:
     temperature: float | None
     mask: str
 
+    def given(self) -> dict[str, str | float | bool]:
+        """As JSON writes them; those without a value are left out."""
+        options = {name: value for name, value in vars(self).items() if value is not None}
+        return {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
+
     def subject(self) -> Subject:
         """What they mean together, read from the files."""
         if self.file is not None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from headwise.cli.console import dtype_name, print_json, screen
 from headwise.cli.rank_input import Subject
-from headwise.cli.rank_rows import Row, as_object, measured
+from headwise.cli.rank_rows import Row, as_object, measured, reason
 from headwise.spectra import Absolute, LogWeights, Tolerance
 
 if TYPE_CHECKING:
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 
-def report(subject: Subject, rule: Tolerance, as_json: bool) -> None:
-    """Measure the subject and print what was found."""
+def report(
+    subject: Subject, rule: Tolerance, as_json: bool, inputs: Mapping[str, Any] | None = None
+) -> None:
+    """Measure the subject and print what was found; JSON repeats what was asked."""
     rows = measured(subject, rule)
     if as_json:
-        objects = [as_object(row, subject) for row in rows]
+        objects = [as_object(row, subject) | {"inputs": dict(inputs or {})} for row in rows]
         print_json(objects if subject.values.ndim > 2 else objects[0])
     elif subject.values.ndim > 2:
         _show_batch(subject, rule, rows)
@@ -34,19 +37,10 @@ def report(subject: Subject, rule: Tolerance, as_json: bool) -> None:
 
 def in_words(row: Row, subject: Subject) -> str:
     """The rank of one matrix as a sentence: what is certain, and what would make it so."""
-    count = row.count
-    if count.exact:
+    count, why = row.count, reason(row, subject)
+    if why is None:
         return f"rank {count} of {min(subject.values.shape[-2:])}, certain"
-    span = f"rank between {count.low} and {count.high}"
-    if subject.dtype == torch.float64:
-        return (
-            f"{span}: singular values are known to within {count.delta:.1g}, and some lie that "
-            "close to the tolerance; try another --tolerance"
-        )
-    hidden = f"{dtype_name(subject.dtype)} hides whatever is below {count.delta:.1g}"
-    if isinstance(subject.source, LogWeights):
-        return f"{span}: {hidden}; pass float64 numbers"
-    return f"{span}: {hidden}; pass the float64 logits with --logits, or queries and keys"
+    return f"rank between {count.low} and {count.high}: {why}"
 
 
 def _show_one(subject: Subject, rule: Tolerance, row: Row) -> None:
@@ -91,8 +85,8 @@ def _batch_in_words(subject: Subject, rows: list[Row]) -> str:
         return f"mean rank {low:.4g} of {size} ({low / size:.3f}), every one certain"
     high = fmean(row.count.high for row in rows)
     some = sum(not row.count.exact for row in rows)
-    reason = in_words(undecided, subject).partition(": ")[2]
-    return f"mean rank between {low:.4g} and {high:.4g} of {size}, {some} not certain: {reason}"
+    why = reason(undecided, subject)
+    return f"mean rank between {low:.4g} and {high:.4g} of {size}, {some} not certain: {why}"
 
 
 def _batch_table(rows: list[Row]) -> Table:

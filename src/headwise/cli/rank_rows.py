@@ -71,6 +71,21 @@ def _rows(found: Measurement, places: list[tuple[int, ...]]) -> Iterator[Row]:
     return (Row(place, *values) for place, *values in columns)
 
 
+def reason(row: Row, subject: Subject) -> str | None:
+    """Why the rank is an interval, and what would make it one number; None where it is one."""
+    if row.count.exact:
+        return None
+    if subject.dtype == torch.float64:
+        return (
+            f"singular values are known to within {row.count.delta:.1g}, and some lie that close "
+            "to the tolerance; try another --tolerance"
+        )
+    hidden = f"{dtype_name(subject.dtype)} hides whatever is below {row.count.delta:.1g}"
+    if isinstance(subject.source, LogWeights):
+        return f"{hidden}; pass float64 numbers"
+    return f"{hidden}; pass the float64 logits with --logits, or queries and keys"
+
+
 def as_object(row: Row, subject: Subject) -> dict[str, Any]:
     """One row as it appears in JSON."""
     where = {"index": list(row.place)} if row.place else {}
@@ -85,6 +100,7 @@ def as_object(row: Row, subject: Subject) -> dict[str, Any]:
         "energy_rank_90": row.energy_rank_90,
         "energy_rank_99": row.energy_rank_99,
         "delta": row.count.delta,
+        "reason": reason(row, subject),
         "temperature": subject.temperature,
         "mask": subject.mask,
     }

@@ -38,7 +38,7 @@ Cluster = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(help="How many processes compute.", show_default="one per processor"),
+    typer.Option(help="How many processes compute and draw.", show_default="one per processor"),
 ]
 StorePlace = Annotated[
     str | None,
@@ -48,7 +48,14 @@ StorePlace = Annotated[
         show_default=".headwise/results.db",
     ),
 ]
-OutFolder = Annotated[Path, typer.Option("--out", help="Where figures and the report go.")]
+OutFolder = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        help="Where figures and report.html go; those of the same name that are there are "
+        "replaced.",
+    ),
+]
 Retry = Annotated[bool, typer.Option("--retry", help="Ask again what failed before.")]
 ListOnly = Annotated[bool, typer.Option("--list", help="Show every exhibit and what is stored.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -70,7 +77,11 @@ def reproduce(
     list_only: ListOnly = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run figures and tables of the papers, and say what agrees with print."""
+    """Run figures and tables of the papers, and say what agrees with print.
+
+    The report holds the exhibits of this run alone, and replaces one that is in --out
+    already; headwise report gathers everything that is stored.
+    """
     from headwise.cli import reproduce_choice, reproduce_report
     from headwise.cli.console import UsageError
     from headwise.papers.catalogue import chosen
@@ -86,4 +97,4 @@ def reproduce(
         wanted = reproduce_choice.wanted(exhibits, scale or "miniature")
         executor = reproduce_choice.executor(device, cluster, workers, store)
         found = reproduce_choice.computed(wanted, executor, store, retry)
-    reproduce_report.show(found, out, as_json)
+    reproduce_report.show(found, out, as_json, workers)

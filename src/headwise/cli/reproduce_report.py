@@ -16,12 +16,13 @@ from headwise.papers.pages import summary_table, write_exhibits
 from headwise.papers.recorded import recorded_scales
 from headwise.papers.reproduction import Reproduced, State, Wanted, state_in
 from headwise.runs import Store
+from headwise.runs.executors.protocol import processors
 from headwise.runs.locations import DEFAULT_STORE
 
 
-def show(found: Sequence[Reproduced], out: Path, as_json: bool) -> None:
+def show(found: Sequence[Reproduced], out: Path, as_json: bool, workers: int | None = None) -> None:
     """Write figures and the page, print verdicts; exit 1 if an exhibit could not be drawn."""
-    files = write_exhibits(found, out)
+    files = write_exhibits(found, out, workers or processors())
     if as_json:
         print_json({"exhibits": [_as_json(one) for one in found], "files": list(map(str, files))})
     else:

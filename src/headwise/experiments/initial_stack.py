@@ -24,6 +24,13 @@ WeightLaw = Literal["normal(0,1)", "xavier"]
 #: Numbers in the logits that are held at once: 2²² are 32 MiB.
 LOGITS_AT_ONCE = 2**22
 
+#: The same where a processor counts: 8 MiB stay near it until they are counted.
+LOGITS_NEAR = 2**20
+
+#: Numbers in queries, and as many in keys, that are held at once: a few columns by themselves
+#: would be multiplied at a fraction of the speed.
+PROJECTED_AT_ONCE = 2**21
+
 
 @dataclass(frozen=True)
 class StackShape:
@@ -71,7 +78,9 @@ class InitialLayer:
 
     def logits(self, tokens: Float[Tensor, "b n d"]) -> Iterator[LogWeights]:
         """q·k/T of every head, (heads, batch, n, n), a few heads at a time."""
-        for queries, keys, _ in self._heads(self._read(tokens)):
+        near = tokens.device.type == "cpu"
+        limit = LOGITS_NEAR if near else LOGITS_AT_ONCE
+        for queries, keys, _ in self._heads(self._read(tokens), limit):
             yield logits(queries, keys, temperature=self._shape.temperature)
 
     def __call__(self, tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
@@ -97,26 +106,39 @@ class InitialLayer:
             weight.normal_(generator=generator)
         return weight.to(self._device)
 
-    def _heads(self, tokens: Tensor) -> Iterator[tuple[Tensor, Tensor, slice]]:
-        """Queries and keys, (heads, batch, n, d_h), of as many heads as fit at once."""
+    def _heads(self, tokens: Tensor, limit: int) -> Iterator[tuple[Tensor, Tensor, slice]]:
+        """Queries and keys, (heads, batch, n, d_h), of as many heads as ``limit`` logits allow."""
         batch, n, _ = tokens.shape
-        r = self._shape.head_dim
-        together = max(1, LOGITS_AT_ONCE // (batch * n * n))
-        for start in range(0, self._shape.heads, together):
-            end = min(start + together, self._shape.heads)
-            part = slice(start * r, end * r)
-            yield (
-                _by_head(tokens @ self._queries[:, part], r),
-                _by_head(tokens @ self._keys[:, part], r),
-                part,
+        together = max(1, limit // (batch * n * n))
+        for queries, keys, first in self._projected(tokens, together):
+            for start in range(0, len(queries), together):
+                own = slice(start, start + together)
+                yield queries[own], keys[own], self._columns(first + start, len(queries[own]))
+
+    def _projected(self, tokens: Tensor, together: int) -> Iterator[tuple[Tensor, Tensor, int]]:
+        """Queries and keys of many heads, in multiples of ``together``, and the first's number."""
+        batch, n, _ = tokens.shape
+        fitting = PROJECTED_AT_ONCE // (batch * n * self._shape.head_dim)
+        many = together * max(1, fitting // together)
+        for first in range(0, self._shape.heads, many):
+            part = self._columns(first, min(many, self._shape.heads - first))
+            # Copied once here: strided, they would be copied by every step that reads them.
+            queries, keys = (
+                _by_head(tokens @ weights[:, part], self._shape.head_dim).contiguous()
+                for weights in (self._queries, self._keys)
             )
+            yield queries, keys, first
+
+    def _columns(self, first: int, heads: int) -> slice:
+        """Where heads lie in the weights."""
+        return slice(first * self._shape.head_dim, (first + heads) * self._shape.head_dim)
 
     def _attend(self, tokens: Tensor) -> Tensor:
         inner = self._shape.heads * self._shape.head_dim
         values = self._weights("values", self._shape.width, inner)
         output = self._weights("output", inner, self._shape.width)
         found = torch.zeros_like(tokens)
-        for queries, keys, part in self._heads(tokens):
+        for queries, keys, part in self._heads(tokens, LOGITS_AT_ONCE):
             weights = torch.softmax(queries @ keys.mT / self.temperature, dim=-1)
             mixed = weights @ _by_head(tokens @ values[:, part], self._shape.head_dim)
             found += mixed.permute(1, 2, 0, 3).flatten(2) @ output[part]

@@ -69,7 +69,7 @@ class Presentation:
     """What an exhibit shows: panels of one figure, printed values compared, tables, remarks.
 
     ``claims`` are statements of the paper without a number, each with whether it was seen to
-    hold.
+    hold. ``title`` takes the place of the exhibit's own where the rows say more than it can.
 
     >>> Presentation(remarks=("Rank levels off.",)).cells
     ()
@@ -80,6 +80,7 @@ class Presentation:
     tables: tuple[Table, ...] = ()
     claims: tuple[tuple[str, bool], ...] = ()
     remarks: tuple[str, ...] = ()
+    title: str = ""
 
 
 #: Specs are made when they are asked for: listing exhibits should cost nothing.

@@ -11,7 +11,7 @@ from pathlib import Path
 from headwise.papers.comparison import comparison_table, verdict
 from headwise.papers.exhibit import Exhibit, Scale
 from headwise.papers.pages import claims_held, claims_table
-from headwise.papers.reproduction import Reproduced, from_records, largest_recorded
+from headwise.papers.reproduction import Reproduced, Wanted, from_records, largest_recorded
 from headwise.report import Table, draw, inline_svg
 
 #: Where the page finds the figures, seen from itself.
@@ -77,21 +77,22 @@ def _overview(found: Sequence[tuple[Exhibit, Reproduced | None]]) -> str:
             rows.append((link, exhibit.title, "no rows yet", "", ""))
         else:
             printed = verdict(shown.cells) if shown.cells else ""
-            rows.append((link, exhibit.title, one.wanted.scale.value, printed, claims_held(shown)))
+            rows.append((link, one.title, one.wanted.scale.value, printed, claims_held(shown)))
     columns = ("exhibit", "what it is", "scale", "printed values", "claims")
     return Table(columns, tuple(rows)).markdown() + "\n"
 
 
 def _section(exhibit: Exhibit, one: Reproduced | None) -> str:
     # The anchor is set by hand: titles change, and their slugs differ between renderers.
-    lines = [f'## {exhibit.title} <a id="{_anchor(exhibit)}"></a>', "", exhibit.caption, ""]
+    title = exhibit.title if one is None else one.title
+    lines = [f'## {title} <a id="{_anchor(exhibit)}"></a>', "", exhibit.caption, ""]
     if one is None or one.presentation is None:
         scale = Scale.PAPER if Scale.PAPER in exhibit.scales else exhibit.scales[-1]
-        lines += ["No rows come with headwise yet.", "", *_command(exhibit, scale)]
+        lines += ["No rows come with headwise yet.", "", *_command(Wanted(exhibit, scale))]
         return "\n".join(lines)
     shown = one.presentation
     if shown.panels:
-        lines += [f"![{exhibit.title}]({FIGURES}/{figure_name(exhibit)})", ""]
+        lines += [f"![{title}]({FIGURES}/{figure_name(exhibit)})", ""]
     lines += [line for remark in shown.remarks for line in (remark, "")]
     if shown.cells:
         lines += [f"Printed values: {verdict(shown.cells)}.", ""]
@@ -99,7 +100,7 @@ def _section(exhibit: Exhibit, one: Reproduced | None) -> str:
     for table in (*claims_table(shown), *shown.tables):
         lines += [f"**{table.title}**", "", table.markdown(), ""]
     lines += [f"Computed with {'; '.join(one.sources)}.", ""]
-    return "\n".join([*lines, *_command(exhibit, one.wanted.scale)])
+    return "\n".join([*lines, *_command(one.wanted)])
 
 
 def _folded(table: Table) -> list[str]:
@@ -114,8 +115,8 @@ def _folded(table: Table) -> list[str]:
     ]
 
 
-def _command(exhibit: Exhibit, scale: Scale) -> list[str]:
-    return ["```sh", f"headwise reproduce {exhibit.name} --scale {scale.value}", "```", ""]
+def _command(wanted: Wanted) -> list[str]:
+    return ["```sh", wanted.command, "```", ""]
 
 
 def _anchor(exhibit: Exhibit) -> str:

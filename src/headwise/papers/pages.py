@@ -12,28 +12,32 @@ from headwise.papers.reproduction import Reproduced
 from headwise.report import (
     Section,
     Table,
-    draw,
-    inline_svg,
     page,
-    save_figure,
+    render_all,
+    save_rendered,
+    svg_element,
     write_page,
 )
+from headwise.report.rendering import Rendered
 
 #: What the page is called.
 PAGE = "report.html"
 
 
-def write_exhibits(found: Sequence[Reproduced], folder: Path) -> list[Path]:
-    """Every figure as PNG, SVG and PDF, and the page; the page comes first."""
+def write_exhibits(found: Sequence[Reproduced], folder: Path, processes: int = 1) -> list[Path]:
+    """Every figure as PNG, SVG and PDF, and the page; the page comes first.
+
+    Many figures are drawn by up to so many processes.
+    """
+    shown = [(one, one.presentation) for one in found if one.presentation is not None]
+    rendered = render_all([each.panels for _, each in shown if each.panels], processes)
     figures: list[Path] = []
     sections = []
-    for one in found:
-        if one.presentation is not None:
-            figure = draw(one.presentation.panels) if one.presentation.panels else None
-            if figure is not None:
-                name = one.wanted.exhibit.name.replace("/", "_")
-                figures += save_figure(figure, folder / name)
-            sections.append(_section(one, one.presentation, figure))
+    for one, each in shown:
+        files = next(rendered) if each.panels else None
+        if files is not None:
+            figures += save_rendered(files, folder / one.wanted.exhibit.name.replace("/", "_"))
+        sections.append(_section(one, each, files))
     text = page("Exhibits reproduced by headwise", _lead(found), sections, _foot())
     return [write_page(text, folder / PAGE), *figures]
 
@@ -79,18 +83,18 @@ def _foot() -> str:
     return f"headwise {__version__}. Every number here traces to a stored row."
 
 
-def _section(one: Reproduced, shown: Presentation, figure: object | None) -> Section:
+def _section(one: Reproduced, shown: Presentation, files: Rendered | None) -> Section:
     tables = [*claims_table(shown), *shown.tables]
     tables += [comparison_table(shown.cells)] if shown.cells else []
     return Section(
-        title=f"{one.wanted.exhibit.title} ({one.wanted.exhibit.name}, {one.wanted.scale.value})",
+        title=f"{one.title} ({one.wanted.exhibit.name}, {one.wanted.scale.value})",
         words=(
             one.wanted.exhibit.caption,
             *shown.remarks,
             *([f"Printed values: {verdict(shown.cells)}."] if shown.cells else []),
             "Computed with " + "; ".join(one.sources) + ".",
         ),
-        figures=(inline_svg(figure),) if figure is not None else (),
+        figures=(svg_element(files),) if files is not None else (),
         tables=tuple(tables),
     )
 

@@ -26,6 +26,17 @@ class Wanted:
         """What it asks."""
         return self.exhibit.specs(self.scale)
 
+    @property
+    def command(self) -> str:
+        """What computes it; the scale that needs an accelerator names one.
+
+        >>> from headwise.papers.rank2026.table_1 import TABLE_1
+        >>> Wanted(TABLE_1, Scale.PAPER).command
+        'headwise reproduce rank2026/table_1 --scale paper'
+        """
+        device = " --device cuda" if self.scale is Scale.GPU else ""
+        return f"headwise reproduce {self.exhibit.name} --scale {self.scale.value}{device}"
+
 
 @dataclass(frozen=True)
 class State:
@@ -65,6 +76,17 @@ class Reproduced:
     presentation: Presentation | None
     problem: str = ""
     sources: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What is shown, or would be.
+
+        >>> from headwise.papers.rank2026.table_1 import TABLE_1
+        >>> Reproduced(Wanted(TABLE_1, Scale.PAPER), Presentation(title="Two rows of it")).title
+        'Two rows of it'
+        """
+        own = self.wanted.exhibit.title
+        return own if self.presentation is None else self.presentation.title or own
 
 
 def state_in(store: Store, wanted: Wanted) -> State:

@@ -1,7 +1,15 @@
 """Rows in, document out: figures, tables and pages."""
 
-from headwise.report.figures import Curve, Line, Panel, draw, inline_svg, save_figure
+from headwise.report.figures import Curve, Line, Panel, draw
 from headwise.report.page import Section, page, write_page
+from headwise.report.rendering import (
+    inline_svg,
+    render,
+    render_all,
+    save_figure,
+    save_rendered,
+    svg_element,
+)
 from headwise.report.tables import Table
 
 __all__ = [
@@ -13,6 +21,10 @@ __all__ = [
     "draw",
     "inline_svg",
     "page",
+    "render",
+    "render_all",
     "save_figure",
+    "save_rendered",
+    "svg_element",
     "write_page",
 ]

@@ -6,12 +6,9 @@ grey. The same data give the same file, byte for byte.
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from headwise.errors import BadInputError
@@ -24,8 +21,6 @@ COLOURS = ("#1d3557", "#a4243b", "#3f7d20", "#7b5ea7", "#4c8f9c", "#d98324", "#6
 MARKERS = ("o", "s", "^", "D", "<", "v", "P", "X")
 #: Where curves lie on each other, broken lines let the one below show.
 LINES = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
-#: What files are written of each figure.
-FORMATS = (".png", ".svg", ".pdf")
 
 #: Inches of a pair of axes, and of the legend beside it.
 PANEL_WIDTH, LEGEND_WIDTH = 4.6, 1.5
@@ -34,7 +29,6 @@ Number = float | int
 
 _STYLE: dict[Any, Any] = {
     "figure.dpi": 160,
-    "savefig.bbox": "tight",
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -139,7 +133,7 @@ def draw(panels: Sequence[Panel]) -> Any:
     rows = -(-len(panels) // columns)
     legends = [sum(named[row * columns : (row + 1) * columns]) for row in range(rows)]
     width = PANEL_WIDTH * columns + LEGEND_WIDTH * max(legends, default=0)
-    with _style():
+    with in_style():
         figure = Figure(figsize=(width, 3.5 * rows), layout="constrained")
         places = figure.subplots(rows, columns, squeeze=False).flat
         # Places last: a place taken when panels are over would be neither drawn nor removed.
@@ -153,49 +147,15 @@ def draw(panels: Sequence[Panel]) -> Any:
     return figure
 
 
-def save_figure(figure: Any, stem: str | os.PathLike[str]) -> list[Path]:
-    """Write a figure as PNG, SVG and PDF beside each other.
-
-    >>> import tempfile
-    >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-    >>> [path.name for path in save_figure(draw([panel]), Path(tempfile.mkdtemp()) / "line")]
-    ['line.png', 'line.svg', 'line.pdf']
-    """
-    stem = Path(stem)
-    paths = [stem.with_name(stem.name + ending) for ending in FORMATS]
-    try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        for path in paths:
-            path.write_bytes(_bytes(figure, path.suffix[1:]))
-    except OSError as error:
-        raise BadInputError(
-            f"{stem} cannot be written ({error.strerror})", hint="choose another --out"
-        ) from None
-    return paths
-
-
-def inline_svg(figure: Any) -> str:
-    """A figure as an <svg> element, to be put into a page.
-
-    >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-    >>> inline_svg(draw([panel])).startswith("<svg")
-    True
-    """
-    text = _bytes(figure, "svg").decode()
-    return text[text.index("<svg") :]
-
-
-def _bytes(figure: Any, kind: str) -> bytes:
-    # A date would make every file differ from the last.
-    dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    out = io.BytesIO()
-    with _style():
-        figure.savefig(out, format=kind, metadata=dates.get(kind, {}))
-    return out.getvalue()
-
-
 @contextmanager
-def _style() -> Iterator[None]:
+def in_style() -> Iterator[None]:
+    """Draw and save in the style of these figures; that of others comes back afterwards.
+
+    >>> import matplotlib
+    >>> with in_style():
+    ...     matplotlib.rcParams["legend.frameon"]
+    False
+    """
     import matplotlib
 
     defaults: dict[Any, Any] = dict(matplotlib.rcParamsDefault)
@@ -222,7 +182,9 @@ def _names(panel: Panel) -> tuple[str, ...]:
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
-    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    # Its height is said: to find out that nothing is in its way, matplotlib measures every tick.
+    axes.set_title(panel.title, y=1.0)
     axes.set_xscale(panel.x_scale, **({"base": 2} if panel.x_scale == "log" else {}))
     axes.set_yscale(panel.y_scale)
     for number, curve in enumerate(panel.curves):
@@ -263,10 +225,3 @@ def _draw_curve(axes: Axes, curve: Curve, number: int, alpha: float) -> None:
     axes.plot(curve.printed.x, curve.printed.y, marker=marker, color=colour, **printed)
     axes.plot(curve.law.x, curve.law.y, color=colour, linewidth=0.8, zorder=1)
     axes.plot(curve.least.x, curve.least.y, color=colour, linewidth=1.2, linestyle=":", zorder=1)
-
-
-def _draw_level(axes: Axes, name: str, height: Number) -> None:
-    axes.axhline(height, color="0.45", linewidth=0.9, linestyle="--", zorder=1)
-    # Placed by the right edge and not by a value of x: it stays inside whatever the range.
-    place = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom"}
-    axes.annotate(name, (1, height), fontsize=7.5, color="0.35", **place)

@@ -132,6 +132,16 @@ def test_claims_of_the_main_figure_can_fail(half, holds):
     assert any("shortened" in remark for remark in found.remarks)
 
 
+def test_the_title_counts_what_the_rows_hold():
+    # The paper's scale is fixed; what is there at smaller ones may change.
+    records = tuple(invented(spec, lambda _: 0.5) for spec in FIGURE_RANK_DEPTH.specs(Scale.PAPER))
+    whole = FIGURE_RANK_DEPTH.present(Answers(Scale.PAPER, records))
+    assert whole.title.endswith("for three numbers of parameters and three depths")
+    fewer = [r for r in records if r.spec["layers"] == 1 and r.spec["copies"] != 64]
+    part = FIGURE_RANK_DEPTH.present(Answers(Scale.GPU, tuple(fewer)))
+    assert part.title.endswith("for two numbers of parameters and one depth")
+
+
 def test_panels_stand_in_rows_of_protocols_and_carry_the_baseline():
     found = presented(FIGURE_RANK_DEPTH, Scale.PAPER, lambda spec: 0.5)
     assert [panel.y_label.split(",")[0] for panel in found.panels] == (

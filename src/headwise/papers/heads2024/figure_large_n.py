@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import LARGE_N
 from headwise.papers.heads2024.trained import (
     grouped,
     protocol_panels,
     protocol_table,
     schedule_remarks,
-    scheduled,
+    two_layers,
 )
 from headwise.papers.trained_rows import diverged_remark, seeds_by
 from headwise.report import Curve, Line
@@ -24,12 +23,7 @@ SIZES = {Scale.MINIATURE: (8, 2), Scale.LAPTOP: (16, 4)}
 
 def _questions(scale: Scale) -> list[Spec]:
     width, copies = SIZES.get(scale, (16, 16))
-    sizes = {"width": width, "copies": copies, "layers": 2, "learning_rate": 0.005}
-    return cheap_first(
-        spec
-        for tokens, schedule in LARGE_N[scale].items()
-        for spec in scheduled(schedule, tokens=tokens, **sizes)
-    )
+    return two_layers("tokens", LARGE_N[scale], width=width, copies=copies)
 
 
 def _present(answers: Answers) -> Presentation:

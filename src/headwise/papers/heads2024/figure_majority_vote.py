@@ -9,6 +9,9 @@ from headwise.runs import Spec
 
 HEADS = (1, 5, 21, 101, 401, 1001)
 
+#: What is drawn as thin lines, and its name.
+THIN = {"formula": "formula", "limit": "asymptote"}
+
 
 def _paper() -> list[Spec]:
     drawn = grid(MajorityVote, {"layers": 40, "samples": 200}, width=(4, 16, 64), heads=HEADS)
@@ -21,31 +24,12 @@ def _miniature() -> list[Spec]:
 
 
 def _present(answers: Answers) -> Presentation:
-    widths = answers.values("width")
-    rows, heads = answers.rows(), tuple(sorted(answers.values("heads")))
+    rows = answers.rows()
     worst = max(_deviation(row) for row in rows if "simulated" in row)
     return Presentation(
         panels=(
-            Panel(
-                "The layer follows the formula",
-                "heads",
-                "mean squared error",
-                tuple(_curve(answers, width, "formula") for width in widths),
-                x_scale="log",
-                y_scale="log",
-                x_ticks=heads,
-                law_label="formula",
-            ),
-            Panel(
-                "Large widths approach (2/π)·atan((π/2)√(d/H))",
-                "heads",
-                "mean squared error",
-                tuple(_curve(answers, width, "limit") for width in widths),
-                x_scale="log",
-                y_scale="log",
-                x_ticks=heads,
-                law_label="asymptote",
-            ),
+            _panel(answers, "The layer follows the formula", "formula"),
+            _panel(answers, "Large widths approach (2/π)·atan((π/2)√(d/H))", "limit"),
         ),
         claims=(("the layer's error is the formula's, to within 4 standard errors", worst < 4),),
         tables=(_table(answers),),
@@ -54,6 +38,20 @@ def _present(answers: Answers) -> Presentation:
             f"{worst:.1f} standard errors from the formula. One layer of random rank-one heads "
             "needs H ≫ d heads: its error falls like √(d/H).",
         ),
+    )
+
+
+def _panel(answers: Answers, title: str, thin: str) -> Panel:
+    """What the layer does, beside one of the fields of THIN."""
+    return Panel(
+        title,
+        "heads",
+        "mean squared error",
+        tuple(_curve(answers, width, thin) for width in answers.values("width")),
+        x_scale="log",
+        y_scale="log",
+        x_ticks=tuple(sorted(answers.values("heads"))),
+        law_label=THIN[thin],
     )
 
 

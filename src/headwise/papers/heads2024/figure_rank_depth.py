@@ -54,7 +54,20 @@ def _present(answers: Answers) -> Presentation:
             *_flattery(rows),
             *diverged_remark(rows),
         ),
+        title=_title(rows),
     )
+
+
+def _title(rows: list[Row]) -> str:
+    """As much as the rows hold: a short schedule has fewer depths than the paper."""
+    sizes, depths = (len({row[field] for row in rows}) for field in ("exponent", "layers"))
+    parameters = _counted(sizes, "number")
+    return f"Error against rank, for {parameters} of parameters and {_counted(depths, 'depth')}"
+
+
+def _counted(count: int, noun: str) -> str:
+    words = {1: "one", 2: "two", 3: "three"}
+    return f"{words.get(count, str(count))} {noun}{'s' * (count > 1)}"
 
 
 def _printed() -> Printed:
@@ -152,10 +165,10 @@ def _flattery(rows: list[Row]) -> tuple[str, ...]:
 
 FIGURE_RANK_DEPTH = Exhibit(
     name="heads2024/figure_rank_depth",
-    title="Error against rank, for three numbers of parameters and three depths",
+    title="Error against rank, by number of parameters and depth",
     caption="Farthest neighbour of N points on the sphere in d dimensions, post-norm encoder. "
-    "First row: the least epoch mean of the training loss on one fixed set of 25,600 sequences, "
-    "what the paper reports. Second row: trained on fresh data, tested on fresh data. Mean over "
+    "First, what the paper reports: the least epoch mean of the training loss on one fixed set of "
+    "25,600 sequences. Then the same trained on fresh data and tested on fresh data. Mean over "
     "seeds, band of one standard deviation, minimum dotted; hollow: printed minima over five "
     "runs, read off the figure. Dashed: least squares of token and token mean.",
     questions={scale: (lambda scale=scale: questions(scale)) for scale in RANK_DEPTH},

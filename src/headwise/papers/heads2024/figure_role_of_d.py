@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import ROLE_OF_D
 from headwise.papers.heads2024.trained import (
     grouped,
     protocol_panels,
     protocol_table,
     schedule_remarks,
-    scheduled,
+    two_layers,
 )
 from headwise.papers.trained_rows import diverged_remark
 from headwise.runs import Spec
@@ -21,12 +20,7 @@ SIZES = {Scale.MINIATURE: (4, 2), Scale.LAPTOP: (8, 4)}
 
 def _questions(scale: Scale) -> list[Spec]:
     tokens, copies = SIZES.get(scale, (16, 8))
-    sizes = {"tokens": tokens, "copies": copies, "layers": 2, "learning_rate": 0.005}
-    return cheap_first(
-        spec
-        for width, schedule in ROLE_OF_D[scale].items()
-        for spec in scheduled(schedule, width=width, **sizes)
-    )
+    return two_layers("width", ROLE_OF_D[scale], tokens=tokens, copies=copies)
 
 
 def _present(answers: Answers) -> Presentation:

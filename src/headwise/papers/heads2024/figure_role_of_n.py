@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import ROLE_OF_N
 from headwise.papers.heads2024.trained import (
     grouped,
     protocol_panels,
     protocol_table,
     schedule_remarks,
-    scheduled,
+    two_layers,
 )
 from headwise.papers.printed import printed_table
 from headwise.papers.trained_rows import Place, diverged_remark, seeds_by, trained_cell
@@ -22,12 +21,7 @@ SIZES = {Scale.MINIATURE: (8, 2), Scale.LAPTOP: (16, 4)}
 
 def _questions(scale: Scale) -> list[Spec]:
     width, copies = SIZES.get(scale, (64, 64))
-    sizes = {"width": width, "copies": copies, "layers": 2, "learning_rate": 0.005}
-    return cheap_first(
-        spec
-        for tokens, schedule in ROLE_OF_N[scale].items()
-        for spec in scheduled(schedule, tokens=tokens, **sizes)
-    )
+    return two_layers("tokens", ROLE_OF_N[scale], width=width, copies=copies)
 
 
 def _present(answers: Answers) -> Presentation:

@@ -7,6 +7,7 @@ from typing import Any
 
 from headwise.experiments.train_neighbours import TrainNeighbours
 from headwise.papers.exhibit import Answers, Scale, grid
+from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import Schedule
 from headwise.papers.trained_rows import Place, over_seeds, seeds_by, trained_curve
 from headwise.report import Panel, Table
@@ -33,6 +34,21 @@ def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
         protocol=PROTOCOLS,
         seeds=schedule.seeds,
         rank=schedule.ranks,
+    )
+
+
+def two_layers(place: str, schedules: Mapping[int, Schedule], **sizes: int) -> list[Spec]:
+    """Two layers at the paper's rate for them, for each value of a field; cheap runs first.
+
+    >>> specs = two_layers("tokens", {4: Schedule(10, ranks=(2,))}, width=8, copies=2)
+    >>> [(spec.tokens, spec.layers, spec.learning_rate) for spec in specs]
+    [(4, 2, 0.005), (4, 2, 0.005)]
+    """
+    fixed = {**sizes, "layers": 2, "learning_rate": 0.005}
+    return cheap_first(
+        spec
+        for value, schedule in schedules.items()
+        for spec in scheduled(schedule, **{place: value}, **fixed)
     )
 
 

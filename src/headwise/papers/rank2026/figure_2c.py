@@ -5,14 +5,15 @@ from __future__ import annotations
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.rank2026.sweeps import (
     SMALLER,
-    law,
+    curves_and_law,
     levels_near,
     levels_off,
     miniature_sweep,
+    points_by,
     printed_sweep,
     rank_panel,
 )
-from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve
+from headwise.papers.rank_rows import Place, Pooled
 from headwise.report import Panel, Table
 from headwise.runs import Spec
 
@@ -42,10 +43,7 @@ def _miniature() -> list[Spec]:
 
 
 def _present(answers: Answers) -> Presentation:
-    points = {
-        inputs: pooled_by(answers.rows(kind="measure_rank", inputs=inputs), "head_dim")
-        for inputs in LAWS
-    }
+    points = points_by(answers, "inputs")
     return Presentation(
         panels=tuple(_panel(name, points, answers) for name in MIXTURES),
         tables=(_table(points, answers),),
@@ -55,10 +53,8 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _panel(name: str, points: Points, answers: Answers) -> Panel:
-    curves = [
-        rank_curve(reading, points[inputs], law=law(answers) if number == 0 else None)
-        for number, (reading, inputs) in enumerate(zip(READINGS, MIXTURES[name], strict=True))
-    ]
+    readings = zip(READINGS, MIXTURES[name], strict=True)
+    curves = curves_and_law(answers, {reading: points[inputs] for reading, inputs in readings})
     return rank_panel(name, curves)
 
 

@@ -6,13 +6,14 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.rank2026.sweeps import (
     NEAR,
     SMALLER,
-    law,
+    curves_and_law,
     levels_near,
     miniature_sweep,
+    points_by,
     printed_sweep,
     rank_panel,
 )
-from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve, widest
+from headwise.papers.rank_rows import Place, Pooled, widest
 from headwise.runs import Spec
 
 WIDTHS = (384, 768, 1152, 1536)
@@ -27,17 +28,8 @@ def _miniature() -> list[Spec]:
 
 
 def _present(answers: Answers) -> Presentation:
-    measured = answers.rows(kind="measure_rank")
-    widths = sorted({row["width"] for row in measured})
-    points = {
-        width: pooled_by(answers.rows(kind="measure_rank", width=width), "head_dim")
-        for width in widths
-    }
-    curves = [
-        # The law has no width in it: it is drawn once.
-        rank_curve(f"width {width}", points[width], law=law(answers) if width == widths[0] else {})
-        for width in widths
-    ]
+    points = points_by(answers, "width")
+    curves = curves_and_law(answers, {f"width {width}": one for width, one in points.items()})
     return Presentation(
         panels=(rank_panel("The width of the model hardly matters", curves),),
         claims=_claims(points) if answers.scale is Scale.PAPER else (),

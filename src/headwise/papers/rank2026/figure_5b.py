@@ -6,13 +6,14 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.rank2026.sweeps import (
     NEAR,
     SMALLER,
-    law,
+    curves_and_law,
     levels_near,
     miniature_sweep,
+    points_by,
     printed_sweep,
     rank_panel,
 )
-from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve, widest
+from headwise.papers.rank_rows import Place, Pooled, widest
 from headwise.report import Table
 from headwise.runs import Spec
 
@@ -31,14 +32,8 @@ def _miniature() -> list[Spec]:
 
 
 def _present(answers: Answers) -> Presentation:
-    points = {
-        heat: pooled_by(answers.rows(kind="measure_rank", temperature=heat), "head_dim")
-        for heat in TEMPERATURES
-    }
-    curves = [
-        rank_curve(f"T = {heat:g}", points[heat], law=law(answers) if number == 0 else None)
-        for number, heat in enumerate(TEMPERATURES)
-    ]
+    points = points_by(answers, "temperature")
+    curves = curves_and_law(answers, {f"T = {heat:g}": one for heat, one in points.items()})
     return Presentation(
         panels=(rank_panel("The temperature hardly matters below one", curves),),
         tables=(_certainty(answers),),

@@ -9,7 +9,7 @@ from typing import Any
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.experiments.predict_rank import PredictRank
 from headwise.papers.exhibit import Answers, grid
-from headwise.papers.rank_rows import Place, Pooled
+from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve
 from headwise.report import Curve, Panel
 from headwise.runs import Spec
 
@@ -88,6 +88,41 @@ def law(answers: Answers, **wanted: Any) -> dict[Place, float]:
     """
     rows = answers.rows(kind="predict_rank", **wanted)
     return {row["head_dim"]: row["ratio"] for row in rows}
+
+
+def points_by(answers: Answers, field: str) -> dict[Any, dict[Place, Pooled]]:
+    """Measured ranks at each head dimension, for each value of a field in the order asked.
+
+    >>> from headwise.papers.exhibit import Scale
+    >>> points_by(Answers(Scale.PAPER, ()), "width")
+    {}
+    """
+    measured = answers.rows(kind="measure_rank")
+    return {
+        value: pooled_by([row for row in measured if row[field] == value], "head_dim")
+        for value in dict.fromkeys(row[field] for row in measured)
+    }
+
+
+def curves_and_law(
+    answers: Answers,
+    labelled: Mapping[str, Mapping[Place, Pooled]],
+    printed: Mapping[str, Mapping[Place, float]] | None = None,
+) -> list[Curve]:
+    """A curve for each label; the law knows nothing of what tells them apart: it is drawn once.
+
+    >>> from headwise.papers.exhibit import Scale
+    >>> point = {2: Pooled(0.1, 0.02, 32, 0.001)}
+    >>> [c.label for c in curves_and_law(Answers(Scale.PAPER, ()), {"T = 1": point})]
+    ['T = 1']
+    """
+    first = next(iter(labelled), None)
+    return [
+        rank_curve(
+            label, found, (printed or {}).get(label), law(answers) if label == first else None
+        )
+        for label, found in labelled.items()
+    ]
 
 
 def rank_panel(title: str, curves: Sequence[Curve]) -> Panel:

@@ -7,13 +7,14 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.printed import printed_table
 from headwise.papers.rank2026.sweeps import (
     SMALLER,
-    law,
+    curves_and_law,
     levels_near,
     miniature_sweep,
+    points_by,
     printed_sweep,
     rank_panel,
 )
-from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_cell, rank_curve
+from headwise.papers.rank_rows import Place, Pooled, rank_cell
 from headwise.runs import Spec
 
 LAWS = ("normal(0,1)", "normal(0,100)", "uniform(-1,1)", "uniform(-100,100)")
@@ -39,22 +40,13 @@ def _miniature() -> list[Spec]:
 
 
 def _present(answers: Answers) -> Presentation:
-    points = {
-        inputs: pooled_by(answers.rows(kind="measure_rank", inputs=inputs), "head_dim")
+    points = points_by(answers, "inputs")
+    printed = _printed() if answers.scale is Scale.PAPER else {}
+    beside: dict[str, dict[Place, float]] = {
+        NAMES[inputs]: {r: mean for (named, r), (mean, _) in printed.items() if named == inputs}
         for inputs in LAWS
     }
-    printed = _printed() if answers.scale is Scale.PAPER else {}
-    laws = law(answers)
-    curves = [
-        rank_curve(
-            NAMES[inputs],
-            points[inputs],
-            {r: mean for (named, r), (mean, _) in printed.items() if named == inputs},
-            # The law knows nothing of the inputs' scale: it is drawn once.
-            laws if number == 0 else None,
-        )
-        for number, inputs in enumerate(LAWS)
-    ]
+    curves = curves_and_law(answers, {NAMES[law]: one for law, one in points.items()}, beside)
     return Presentation(
         panels=(rank_panel("Rank levels off whatever the inputs", curves),),
         cells=_cells(points, printed),
