@@ -67,7 +67,7 @@ def test_parts_that_are_taken_away_are_away():
     found = torch.zeros_like(tokens)
     for head in range(3):
         at = slice(4 * head, 4 * head + 4)
-        query, key = tokens @ layer._queries[:, at], tokens @ layer._keys[:, at]
+        query, key = tokens @ layer._reading[0][:, at], tokens @ layer._reading[1][:, at]
         value = tokens @ layer._weights("values", 12, 12)[:, at]
         attention = torch.softmax(query @ key.mT / math.sqrt(4), -1)
         found += attention @ value @ layer._weights("output", 12, 12)[at]
@@ -84,7 +84,7 @@ def test_heads_a_few_at_a_time_are_all_heads(monkeypatch):
     assert [len(part) for part in parts] == [2, 2, 2]
     torch.testing.assert_close(torch.cat(parts), torch.cat(whole), rtol=0, atol=0)
     torch.testing.assert_close(layer(tokens), after)
-    query, key = tokens @ layer._queries[:, 2:4], tokens @ layer._keys[:, 2:4]
+    query, key = tokens @ layer._reading[0][:, 2:4], tokens @ layer._reading[1][:, 2:4]
     torch.testing.assert_close(whole[0][1], query @ key.mT / 0.5)
 
 
@@ -105,11 +105,11 @@ def test_heads_projected_a_few_at_a_time_are_all_heads(monkeypatch, projected, s
 
 def test_every_layer_and_seed_has_weights_of_its_own():
     shape = StackShape(12, 4, heads=3)
-    first = InitialLayer(shape, 0, 1)._queries
-    assert torch.equal(first, InitialLayer(shape, 0, 1)._queries)
-    assert not torch.equal(first, InitialLayer(shape, 0, 2)._queries)
-    assert not torch.equal(first, InitialLayer(shape, 1, 1)._queries)
-    assert not torch.equal(first, InitialLayer(shape, 0, 1)._keys)
+    first = InitialLayer(shape, 0, 1)._reading[0]
+    assert torch.equal(first, InitialLayer(shape, 0, 1)._reading[0])
+    assert not torch.equal(first, InitialLayer(shape, 0, 2)._reading[0])
+    assert not torch.equal(first, InitialLayer(shape, 1, 1)._reading[0])
+    assert not torch.equal(first, InitialLayer(shape, 0, 1)._reading[1])
 
 
 def test_collapse_by_hand():

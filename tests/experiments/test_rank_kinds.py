@@ -23,14 +23,14 @@ from headwise.theory.theorems import STATEMENTS
 
 def brute_force_ratios(spec: MeasureRank, number: int = 1) -> torch.Tensor:
     """Every head's attention matrix in full, and its singular values counted."""
-    tokens = spec._tokens()
+    tokens = spec._begin()[0]
     for before in range(1, number):
         tokens = InitialLayer(spec._shape(), spec.seed, before)(tokens)
     layer = InitialLayer(spec._shape(), spec.seed, number)
     r, found = spec.head_dim, []
     for head in range(spec._shape().heads):
         at = slice(head * r, (head + 1) * r)
-        scores = (tokens @ layer._queries[:, at]) @ (tokens @ layer._keys[:, at]).mT
+        scores = (tokens @ layer._reading[0][:, at]) @ (tokens @ layer._reading[1][:, at]).mT
         matrix = torch.softmax(scores / layer.temperature, -1)
         found.append((torch.linalg.svdvals(matrix) >= spec.epsilon).sum(-1).double())
     return torch.stack(found) / spec.tokens

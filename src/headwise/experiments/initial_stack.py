@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +31,10 @@ LOGITS_NEAR = 2**20
 #: Numbers in queries, and as many in keys, that are held at once: a few columns by themselves
 #: would be multiplied at a fraction of the speed.
 PROJECTED_AT_ONCE = 2**21
+
+
+#: The streams of their weights.
+QUERIES_KEYS = ("queries", "keys")
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,17 @@ class StackShape:
     norm: Literal["post", "pre", "none"] = "post"
 
 
+class Projections(NamedTuple):
+    """Queries and keys of all heads beside one another, (batch, n, heads · d_h)."""
+
+    queries: Tensor
+    keys: Tensor
+
+
 class InitialLayer:
     """One layer at initialisation, its weights drawn from streams of their own.
+
+    ``projections`` of the tokens it will be given, if known already, are not computed again.
 
     >>> layer = InitialLayer(StackShape(width=8, head_dim=4, heads=2), seed=0, number=1)
     >>> tokens = torch.ones(3, 5, 8, dtype=torch.float64)
@@ -66,15 +80,29 @@ class InitialLayer:
     """
 
     def __init__(
-        self, shape: StackShape, seed: int, number: int, device: str | torch.device = "cpu"
+        self,
+        shape: StackShape,
+        seed: int,
+        number: int,
+        device: str | torch.device = "cpu",
+        projections: Projections | None = None,
     ) -> None:
         self._shape = shape
         self._place = (seed, "layer", number)
         self._device = device
-        inner = shape.heads * shape.head_dim
-        # Drawn in this order whatever is used later, each from its own stream.
-        self._queries = self._weights("queries", shape.width, inner)
-        self._keys = self._weights("keys", shape.width, inner)
+        self._projections = projections
+        self._inner = shape.heads * shape.head_dim
+
+    @cached_property
+    def _reading(self) -> tuple[Tensor, Tensor]:
+        """The weights of queries and keys."""
+        queries, keys = (self._weights(n, self._shape.width, self._inner) for n in QUERIES_KEYS)
+        return queries, keys
+
+    def projections(self, tokens: Float[Tensor, "b n d"]) -> Projections:
+        """Queries and keys of all heads."""
+        tokens = self._read(tokens)
+        return Projections(*(tokens @ weights for weights in self._reading))
 
     def logits(self, tokens: Float[Tensor, "b n d"]) -> Iterator[LogWeights]:
         """q·k/T of every head, (heads, batch, n, n), a few heads at a time."""
@@ -124,19 +152,24 @@ class InitialLayer:
             part = self._columns(first, min(many, self._shape.heads - first))
             # Copied once here: strided, they would be copied by every step that reads them.
             queries, keys = (
-                _by_head(tokens @ weights[:, part], self._shape.head_dim).contiguous()
-                for weights in (self._queries, self._keys)
+                _by_head(flat, self._shape.head_dim).contiguous()
+                for flat in self._flat(tokens, part)
             )
             yield queries, keys, first
+
+    def _flat(self, tokens: Tensor, part: slice) -> Iterator[Tensor]:
+        """Queries, then keys, of the heads that lie there."""
+        if self._projections is not None:
+            return (whole[..., part] for whole in self._projections)
+        return (tokens @ weights[:, part] for weights in self._reading)
 
     def _columns(self, first: int, heads: int) -> slice:
         """Where heads lie in the weights."""
         return slice(first * self._shape.head_dim, (first + heads) * self._shape.head_dim)
 
     def _attend(self, tokens: Tensor) -> Tensor:
-        inner = self._shape.heads * self._shape.head_dim
-        values = self._weights("values", self._shape.width, inner)
-        output = self._weights("output", inner, self._shape.width)
+        values = self._weights("values", self._shape.width, self._inner)
+        output = self._weights("output", self._inner, self._shape.width)
         found = torch.zeros_like(tokens)
         for queries, keys, part in self._heads(tokens, LOGITS_AT_ONCE):
             weights = torch.softmax(queries @ keys.mT / self.temperature, dim=-1)

@@ -7,15 +7,16 @@ from typing import Annotated, Literal
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from headwise.data.synthetic import InputLaw, random_tokens
+from headwise.data.synthetic import InputLaw
+from headwise.experiments.first_projections import FirstLayer, tokens_and_projections
 from headwise.experiments.initial_stack import (
     InitialLayer,
+    Projections,
     StackShape,
     WeightLaw,
     collapse,
 )
 from headwise.experiments.rank_statistics import RankStatistics
-from headwise.randomness import stream
 from headwise.runs import Row, Spec, device
 from headwise.spectra import count
 
@@ -62,20 +63,24 @@ class MeasureRank(Spec, frozen=True):
 
     def ask(self) -> list[Row]:
         """One row per layer, in the order of the layers."""
-        tokens, rows = self._tokens(), []
+        (tokens, projections), rows = self._begin(), []
         for number in range(1, max(self.layers) + 1):
-            layer = InitialLayer(self._shape(), self.seed, number, device())
+            known = projections if number == 1 else None
+            layer = InitialLayer(self._shape(), self.seed, number, device(), known)
             if number in self.layers:
                 rows.append({"layer": number, **self._measured(layer, tokens)})
             if number < max(self.layers):
                 tokens = layer(tokens)
         return rows
 
-    def _tokens(self) -> torch.Tensor:
-        # Drawn on the CPU, so that the same spec has the same inputs on every device.
-        shape = (self.batch, self.tokens, self.width)
-        drawn = random_tokens(self.inputs, shape, stream(self.seed, "inputs"))
-        return (drawn + self.shift).to(device())
+    def _begin(self) -> tuple[torch.Tensor, Projections | None]:
+        """The inputs, and what the first layer reads in them if that may be shared."""
+        heads = self.heads or self.width // self.head_dim
+        sizes, inner = (self.batch, self.tokens, self.width), heads * self.head_dim
+        first = FirstLayer(self.inputs, self.shift, sizes, inner, self.weights, self.seed)
+        if device() == "cpu" and self.norm != "pre" and first.kept:
+            return tokens_and_projections(first)
+        return first.tokens().to(device()), None
 
     def _shape(self) -> StackShape:
         return StackShape(

@@ -41,11 +41,17 @@ def rank_sweep(
     >>> len(rank_sweep({}, (2, 64), tokens=(25, 50)))
     10
     """
-    narrow = [r for r in head_dims if r < FEW_HEADS_FROM]
     wide = [r for r in head_dims if r >= FEW_HEADS_FROM]
+    # Neighbours differ in the head dimension alone, and share what their first layer reads.
     return [
-        *grid(MeasureRank, fixed, **axes, head_dim=narrow),
-        *grid(MeasureRank, fixed, **axes, head_dim=wide, seed=SEEDS),
+        spec
+        for seed in SEEDS
+        for spec in grid(
+            MeasureRank,
+            {**fixed, "seed": seed},
+            **axes,
+            head_dim=wide if seed else head_dims,
+        )
     ]
 
 

@@ -1,0 +1,67 @@
+"""Queries and keys of the first layer, shared by questions that differ in the head dimension alone.
+
+A layer of H heads has the same weights however its columns are cut into heads, so a sweep over
+head dimensions multiplies the same matrices again and again: most of its time, where heads are
+wide. The last product is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from torch import Tensor
+
+from headwise.data.synthetic import InputLaw, random_tokens
+from headwise.experiments.initial_stack import InitialLayer, Projections, StackShape, WeightLaw
+from headwise.randomness import stream
+
+#: Numbers in queries, and as many in keys, beyond which nothing is kept: 2²³ are 64 MiB.
+KEPT_AT_MOST = 2**23
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """What queries and keys of the first layer depend on; no norm stands before it.
+
+    >>> first = FirstLayer("normal(0,1)", 0.0, (2, 5, 8), 8, "normal(0,1)", seed=0)
+    >>> first.projections().queries.shape
+    torch.Size([2, 5, 8])
+    """
+
+    inputs: InputLaw
+    shift: float
+    sizes: tuple[int, int, int]
+    inner: int
+    weights: WeightLaw
+    seed: int
+
+    @property
+    def kept(self) -> bool:
+        """Whether they are few enough numbers to be kept."""
+        return self.sizes[0] * self.sizes[1] * max(self.inner, self.sizes[2]) <= KEPT_AT_MOST
+
+    def tokens(self) -> Tensor:
+        """The inputs, drawn on the CPU, so that a spec has the same ones on every device."""
+        return random_tokens(self.inputs, self.sizes, stream(self.seed, "inputs")) + self.shift
+
+    def projections(self) -> Projections:
+        """Queries and keys, computed."""
+        return self._with(self.tokens())
+
+    def _with(self, tokens: Tensor) -> Projections:
+        # Cut into heads of one column or of many, the weights are the same.
+        shape = StackShape(self.sizes[2], self.inner, heads=1, weights=self.weights, norm="none")
+        return InitialLayer(shape, self.seed, 1).projections(tokens)
+
+
+@lru_cache(maxsize=1)
+def tokens_and_projections(first: FirstLayer) -> tuple[Tensor, Projections]:
+    """Both, from memory if the same were asked for last. They are not to be changed.
+
+    >>> first = FirstLayer("normal(0,1)", 0.0, (2, 5, 8), 8, "normal(0,1)", seed=0)
+    >>> tokens_and_projections(first) is tokens_and_projections(first)
+    True
+    """
+    tokens = first.tokens()
+    return tokens, first._with(tokens)
