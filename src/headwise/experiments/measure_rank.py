@@ -98,8 +98,9 @@ class MeasureRank(Spec, frozen=True):
         found, squares, entries = RankStatistics(columns=self.tokens), 0.0, 0
         for part in layer.logits(tokens):
             found.add(count(part, self.epsilon))
-            squares += float(torch.linalg.vector_norm(part.values)) ** 2
-            entries += part.values.numel()
+            flat = part.values.flatten()
+            squares += float(flat.dot(flat))
+            entries += len(flat)
         return {
             **found.row(),
             "logit_size": (squares / entries) ** 0.5,
