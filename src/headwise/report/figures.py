@@ -201,12 +201,21 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.set_xticks([], minor=True)
 
 
+#: Names of levels that lie closer together than this, as a share of the axis, stand side by side.
+LEVEL_ROOM = 0.07
+
+
 def _draw_levels(axes: Axes, panel: Panel) -> None:
-    for name, height in panel.levels:
+    before, column = None, 0
+    for name, height in sorted(panel.levels, key=lambda level: level[1]):
         axes.axhline(height, color="0.45", linewidth=0.8, linestyle=(0, (5, 3)), zorder=1)
+        shown = axes.transAxes.inverted().transform(axes.transData.transform((1, height)))[1]
+        near = before is not None and shown - before < LEVEL_ROOM
+        before, column = shown, column + 1 if near else 0
         # Just above the line at the left edge, where curves that rise are still low.
         place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate(name, (0.015, height), xytext=(0, 2), color="0.35", fontsize=8, **place)
+        left = (0.015 + 0.25 * column, height)
+        axes.annotate(name, left, xytext=(0, 2), color="0.35", fontsize=8, **place)
 
 
 def _draw_curve(axes: Axes, curve: Curve, number: int, alpha: float) -> None:

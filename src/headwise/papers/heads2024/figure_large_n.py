@@ -13,7 +13,7 @@ from headwise.papers.heads2024.trained import (
     schedule_remarks,
     two_layers,
 )
-from headwise.papers.trained_rows import diverged_remark, seeds_by
+from headwise.papers.trained_rows import Place, diverged_remark, seeds_by
 from headwise.report import Curve, Line
 from headwise.runs import Row, Spec
 
@@ -57,14 +57,23 @@ def _claims(answers: Answers) -> tuple[tuple[str, bool], ...]:
     """In miniature nothing is trained long enough to judge."""
     if answers.scale is Scale.MINIATURE:
         return ()
-    return (("the error of the lowest rank rises with N", _rises(answers.rows())),)
+    errors = _lowest_rank(answers.rows())
+    trivial = {row["tokens"]: row["trivial"] for row in answers.rows()}
+    shares = [error / trivial[tokens] for tokens, error in errors.items()]
+    return (
+        ("the error of the lowest rank rises with N", _rises(list(errors.values()))),
+        ("as a share of the trivial error, which depends on N, it does", _rises(shares)),
+    )
 
 
-def _rises(rows: list[Row]) -> bool:
+def _lowest_rank(rows: list[Row]) -> dict[Place, float]:
     lowest = min(row["rank"] for row in rows)
     own = [row for row in rows if (row["rank"], row["protocol"]) == (lowest, "fresh")]
-    means = [point.mean for point in seeds_by(own, "tokens", "test_loss").values()]
-    return means == sorted(means)
+    return {tokens: point.mean for tokens, point in seeds_by(own, "tokens", "test_loss").items()}
+
+
+def _rises(values: list[float]) -> bool:
+    return values == sorted(values)
 
 
 FIGURE_LARGE_N = Exhibit(

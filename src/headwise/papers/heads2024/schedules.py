@@ -48,6 +48,10 @@ _SMALL = {
 }
 
 
+#: The same for two layers, which end in zero output at one layer's rate.
+_SMALL_SLOW = _SMALL | {"learning_rate": 0.008, "warm_up": 0.4}
+
+
 def _slow_start(rate: float, warm_up: float, batch: int = 64) -> dict[str, Any]:
     """A short run of several layers: small batches, a long warm-up, products in TF32.
 
@@ -110,7 +114,7 @@ POSITIONS: dict[Scale, dict[tuple[str, int], Schedule]] = {
 #: Tokens -> schedule, d=64, two layers, 64 copies. At 256 tokens rank 1 needs micro-batches.
 ROLE_OF_N: dict[Scale, dict[int, Schedule]] = {
     Scale.MINIATURE: {n: Schedule(20, (2, 8), more=_TINY) for n in (3, 6)},
-    Scale.LAPTOP: {n: Schedule(1500, (1, 4, 16), more=_SMALL) for n in (4, 8, 16)},
+    Scale.LAPTOP: {n: Schedule(1500, (1, 4, 16), more=_SMALL_SLOW) for n in (4, 8, 16)},
     Scale.GPU: {
         4: Schedule(2500, (1, 8, 16, 32, 64), more=_slow_start(0.006, 0.4)),
         16: Schedule(2000, (1, 8, 16, 32, 64), more=_slow_start(0.006, 0.4)),
@@ -127,7 +131,7 @@ ROLE_OF_N: dict[Scale, dict[int, Schedule]] = {
 #: Width -> schedule, N=16, two layers, 8 copies; ranks are d over 1, 2, 4, 8, 16.
 ROLE_OF_D: dict[Scale, dict[int, Schedule]] = {
     Scale.MINIATURE: {d: Schedule(20, (d // 4, d), more=_TINY) for d in (4, 8)},
-    Scale.LAPTOP: {d: Schedule(1500, (d // 4, d // 2, d), more=_SMALL) for d in (8, 16)},
+    Scale.LAPTOP: {d: Schedule(1500, (d // 4, d // 2, d), more=_SMALL_SLOW) for d in (8, 16)},
     Scale.GPU: {
         d: Schedule(steps, tuple(d // k for k in (16, 8, 4, 2, 1)), more=_slow_start(rate, 0.4))
         for d, steps, rate in ((16, 3000, 0.006), (64, 3000, 0.006), (128, 2500, 0.004))
@@ -141,7 +145,7 @@ ROLE_OF_D: dict[Scale, dict[int, Schedule]] = {
 #: Tokens -> schedule, d=16, two layers, 16 copies: fixed low rank, growing N.
 LARGE_N: dict[Scale, dict[int, Schedule]] = {
     Scale.MINIATURE: {n: Schedule(20, (2, 8), more=_TINY) for n in (4, 12)},
-    Scale.LAPTOP: {n: Schedule(1500, (2, 16), more=_SMALL) for n in (4, 8, 16, 32)},
+    Scale.LAPTOP: {n: Schedule(1500, (2, 16), more=_SMALL_SLOW) for n in (4, 8, 16, 32)},
     Scale.GPU: {
         n: Schedule(2500, (2, 16), more=_slow_start(0.006, 0.4)) for n in (4, 8, 16, 32, 64)
     },

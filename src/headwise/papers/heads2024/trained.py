@@ -149,7 +149,8 @@ def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
     seeds = sorted({row["seed"] for row in answers.rows() if "steps" in row})
     rates = sorted({row["learning_rate"] for row in answers.rows() if "steps" in row})
     told = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
-    rate = " or ".join(f"{one:g}" for one in rates)
+    some = " or ".join(f"{one:g}" for one in rates)
+    rate = some if len(rates) < 3 else f"{rates[0]:g} to {rates[-1]:g}"
     return (
         f"The schedule is shortened: {told} steps at rate {rate} and {len(seeds)} seeds where the "
         f"paper has {printed}. Losses are those of shorter training, so differences from print "
