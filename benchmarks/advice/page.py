@@ -23,6 +23,7 @@ REGIMES: dict[Regime, str] = {
 SWEEPS: dict[SweepName, str] = {
     "heads": "four heads fixed, queries, keys and values of rank r",
     "width": "width / r heads of rank r",
+    "values": "four heads fixed, queries and keys of rank r, values of rank width / 4",
     "single": "one head, queries and keys of rank r, values of full width",
 }
 
@@ -122,7 +123,7 @@ def _scores(rows: Sequence[Row], inputs: Sequence[Row]) -> list[str]:
     for sweep, words in SWEEPS.items():
         lines = [line for row in ordered if (line := _score_line(rows, row, sweep))]
         if lines:
-            names = ["task", "without attention", *(f"r = {rank}" for rank in RANKS)]
+            names = ["task", "trivial", *(f"r = {rank}" for rank in RANKS)]
             parts += [f"**{words.capitalize()}**", table([names, *lines])]
     return parts
 
