@@ -206,16 +206,24 @@ LEVEL_ROOM = 0.07
 
 
 def _draw_levels(axes: Axes, panel: Panel) -> None:
-    before, column = None, 0
+    # Just above the line, at the edge where curves are far from it.
+    before, column, falls = None, 0, _falls(panel)
     for name, height in sorted(panel.levels, key=lambda level: level[1]):
         axes.axhline(height, color="0.45", linewidth=0.8, linestyle=(0, (5, 3)), zorder=1)
         shown = axes.transAxes.inverted().transform(axes.transData.transform((1, height)))[1]
         near = before is not None and shown - before < LEVEL_ROOM
         before, column = shown, column + 1 if near else 0
-        # Just above the line at the left edge, where curves that rise are still low.
         place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        left = (0.015 + 0.25 * column, height)
-        axes.annotate(name, left, xytext=(0, 2), color="0.35", fontsize=8, **place)
+        inwards = 0.015 + 0.25 * column
+        where = (1 - inwards if falls else inwards, height)
+        place["ha"] = "right" if falls else "left"
+        axes.annotate(name, where, xytext=(0, 2), color="0.35", fontsize=8, **place)
+
+
+def _falls(panel: Panel) -> bool:
+    """Whether curves end lower than they begin: then they are far from levels at the right."""
+    ends = [(curve.mean.y[0], curve.mean.y[-1]) for curve in panel.curves if len(curve.mean)]
+    return sum(first > last for first, last in ends) > len(ends) / 2
 
 
 def _draw_curve(axes: Axes, curve: Curve, number: int, alpha: float) -> None:
