@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.advice.judge import Scores, Summary, Verdict, mean_and_error, scores_of, summary
+from benchmarks.advice.judge import (
+    Scores,
+    Summary,
+    Verdict,
+    mean_and_error,
+    of_one_device,
+    summary,
+)
 from benchmarks.advice.rules import RULES, Regime
 from benchmarks.advice.sweep import Row
 from benchmarks.advice.tasks import BENCHES, RANKS, SweepName
@@ -51,7 +58,7 @@ def table(lines: Sequence[Sequence[str]]) -> str:
 
 def _summaries(verdicts: Sequence[Verdict]) -> list[str]:
     parts = ["## Summary"]
-    for title, judged in (("the judged tasks", True), ("the tasks a rule may learn from", False)):
+    for title, judged in (("the held-out tasks", True), ("the tasks a rule may learn from", False)):
         for regime, words in REGIMES.items():
             chosen = [
                 v for v in verdicts if v.regime == regime and BENCHES[v.task].judged == judged
@@ -132,8 +139,9 @@ def _score_line(rows: Sequence[Row], told: Row, sweep: SweepName) -> list[str] |
     bench = BENCHES[told["task"]]
     accuracy = bench.measure == "accuracy"
     unit = 1.0 if accuracy else -told["trivial"]
-    scores = scores_of(rows, bench.name, told["trivial"])
-    cells = {g.qk_rank: _cell(scores, g, unit) for g in bench.geometries(sweep)}
+    wanted = bench.geometries(sweep)
+    scores = of_one_device(rows, bench.name, told["trivial"], wanted)
+    cells = {g.qk_rank: _cell(scores, g, unit) for g in wanted}
     if not any(cells.values()):
         return None
     name = f"{bench.name}, {'accuracy' if accuracy else 'error'}"

@@ -1,6 +1,6 @@
 """The tasks: data, model, training, and the tokens an adviser would be shown.
 
-Two are judged only: ``imdb`` and ``in-context`` never serve to choose a rule.
+Two are held out: ``imdb`` and ``in-context`` never serve to choose a rule.
 """
 
 from __future__ import annotations

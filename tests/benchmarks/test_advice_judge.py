@@ -147,6 +147,19 @@ def test_a_sweep_with_gaps_is_not_judged():
     assert judge.judge(rows[2:], told) == []
 
 
+def test_devices_are_not_compared_with_each_other():
+    here = rows_by_rank(dict.fromkeys(DIMS, 0.5))
+    there = [one | {"device": "another", "score": 0.9} for one in here[:3]]
+    wanted = judge.choices(BENCH.name, "heads")
+    found = judge.of_one_device([*here, *there], BENCH.name, 0.1, wanted)
+    assert set(found) == set(wanted)
+    assert {score for cell in found.values() for score in cell.values()} == {0.5}
+    half = len(here) // 2
+    mixed = [one | {"device": "another"} for one in here[:half]] + here[half:]
+    told = [{"task": BENCH.name, "trivial": 0.1, "evidence": asdict(SATURATES_AT_8)}]
+    assert judge.judge(mixed, told) == []
+
+
 def test_one_seed_has_no_error_bar():
     assert math.isnan(judge.mean_and_error([0.5])[1])
 
