@@ -153,7 +153,7 @@ def test_devices_are_not_compared_with_each_other():
     wanted = judge.choices(BENCH.name, "heads")
     found = judge.of_one_device([*here, *there], BENCH.name, 0.1, wanted)
     assert set(found) == set(wanted)
-    assert {score for cell in found.values() for score in cell.values()} == {0.5}
+    assert max(score for cell in found.values() for score in cell.values()) < 0.6
     half = len(here) // 2
     mixed = [one | {"device": "another"} for one in here[:half]] + here[half:]
     told = [{"task": BENCH.name, "trivial": 0.1, "evidence": asdict(SATURATES_AT_8)}]
