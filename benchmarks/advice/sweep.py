@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -127,19 +128,32 @@ def trained_rows(
 ) -> list[Row]:
     """Train all seeds of some cells, side by side, and say where each ended."""
     start = time.monotonic()
-    ensembles = [_ensemble(bench, loaded, cell, settings) for cell in together]
+    stacks = stackable(together)
+    ensembles = [_ensemble(bench, loaded, stack, settings) for stack in stacks]
     _run(ensembles, settings)
     seconds = (time.monotonic() - start) / len(together)
     return [
-        _row(bench, cell, settings, end, seconds)
-        for cell, ensemble in zip(together, ensembles, strict=True)
+        _row(bench, stack[int(end.variant)], settings, end, seconds)
+        for stack, ensemble in zip(stacks, ensembles, strict=True)
         for end in ensemble.rows()
     ]
 
 
-def _ensemble(bench: Bench, loaded: Loaded, cell: Cell, settings: Settings) -> Ensemble:
-    build, geometry = bench.build, cell.geometry
-    return Ensemble({"": lambda seed: build(geometry, seed)}, loaded.task, settings)
+def stackable(together: Iterable[Cell]) -> list[list[Cell]]:
+    """Cells whose parameters have the same shapes: they train as one ensemble."""
+    found: dict[tuple[int, int], list[Cell]] = {}
+    for cell in together:
+        heads, geometry = cell.geometry.heads, cell.geometry
+        shapes = (heads * geometry.qk_rank, heads * geometry.v_rank)
+        found.setdefault(shapes, []).append(cell)
+    return list(found.values())
+
+
+def _ensemble(bench: Bench, loaded: Loaded, stack: Sequence[Cell], settings: Settings) -> Ensemble:
+    builders = {
+        str(number): partial(bench.build, cell.geometry) for number, cell in enumerate(stack)
+    }
+    return Ensemble(builders, loaded.task, settings)
 
 
 def _run(ensembles: Sequence[Ensemble], settings: Settings) -> None:

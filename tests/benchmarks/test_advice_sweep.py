@@ -79,6 +79,20 @@ def test_the_same_seed_gives_the_same_row_alone_and_beside_others(tiny, tmp_path
     assert [row["score"] for row in one] == [row["score"] for row in other]
 
 
+def test_splits_of_one_width_train_as_one_ensemble_with_the_same_rows(tiny, tmp_path):
+    cells = sweep.cells([tiny], ["width"], set())
+    assert [len(stack) for stack in sweep.stackable(cells)] == [len(cells)]
+    for words, file in ((("--together", "9"), "one"), ((), "each")):
+        (tmp_path / file).mkdir()
+        assert sweep.sweep(given(tmp_path / file, "--sweeps", "width", *words)) == 0
+    one, each = (
+        {(*sweep.key_of(r), r["seed"]): r["score"] for r in sweep.read_rows([path])}
+        for path in (tmp_path / "one" / "rows.jsonl", tmp_path / "each" / "rows.jsonl")
+    )
+    assert one == pytest.approx(each, rel=1e-5)
+    assert len(set(one.values())) > len(cells)
+
+
 def test_groups_are_of_one_task_and_alike_in_cost():
     left = sweep.cells([BENCHES["farthest-64"], SMALL], ["width"], set())
     found = sweep.groups(left, most=4)
