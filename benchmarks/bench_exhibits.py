@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from headwise.data.synthetic import random_tokens
-from headwise.experiments.first_projections import tokens_and_projections
+from headwise.experiments.first_projections import shared_beginning
 from headwise.experiments.initial_stack import InitialLayer, StackShape
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
@@ -145,7 +145,7 @@ def total(n: int, rows: list[dict]) -> dict[str, object]:
 def seconds_of_table(n: int) -> float:
     """All of Table 1 at a length, as ``headwise reproduce`` asks it, from the seeds on."""
     asked = [s for s in TABLE_1.specs(Scale.PAPER) if isinstance(s, MeasureRank) and s.tokens == n]
-    tokens_and_projections.cache_clear()
+    shared_beginning.cache_clear()
     start = time.perf_counter()
     for spec in asked:
         spec.ask()

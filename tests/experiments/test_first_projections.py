@@ -3,7 +3,7 @@
 import pytest
 
 from headwise.experiments import first_projections
-from headwise.experiments.first_projections import tokens_and_projections
+from headwise.experiments.first_projections import shared_beginning
 from headwise.experiments.measure_rank import MeasureRank
 
 SHARED = [
@@ -21,7 +21,7 @@ def spec(head_dim=4, **more):
 
 @pytest.mark.parametrize("more", SHARED)
 def test_rows_are_those_of_a_layer_that_shares_nothing(monkeypatch, more):
-    tokens_and_projections.cache_clear()
+    shared_beginning.cache_clear()
     found = [row for asked in (spec(**more), spec(**more)) for row in asked.ask()]
     monkeypatch.setattr(first_projections, "KEPT_AT_MOST", 0)
     alone = spec(**more).ask()
@@ -33,18 +33,18 @@ def test_rows_are_those_of_a_layer_that_shares_nothing(monkeypatch, more):
 
 
 def test_neighbours_in_a_sweep_share_and_others_do_not():
-    tokens_and_projections.cache_clear()
+    shared_beginning.cache_clear()
     for head_dim in (2, 4, 8):
         spec(head_dim).ask()
-    assert tokens_and_projections.cache_info().hits == 2
+    assert shared_beginning.cache_info().hits == 2
     spec(8, seed=1).ask()
     spec(5, seed=1).ask()  # four heads of five columns are twenty, not twenty-four
-    assert tokens_and_projections.cache_info().hits == 2
+    assert shared_beginning.cache_info().hits == 2
 
 
 def test_what_is_shared_is_left_as_it_was():
-    tokens_and_projections.cache_clear()
+    shared_beginning.cache_clear()
     deep = spec(layers=(1, 3))
     first, again = deep.ask(), deep.ask()
-    assert tokens_and_projections.cache_info().hits == 1
+    assert shared_beginning.cache_info().hits == 1
     assert first == again

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from torch import Tensor
 
 from headwise.data.synthetic import InputLaw, random_tokens
-from headwise.experiments.initial_stack import InitialLayer, Projections, StackShape, WeightLaw
+from headwise.experiments.initial_stack import (
+    InitialLayer,
+    Projections,
+    StackShape,
+    WeightLaw,
+    collapse,
+)
 from headwise.randomness import stream
 
 #: Numbers in queries, and as many in keys, beyond which nothing is kept: 2²³ are 64 MiB.
@@ -55,13 +62,34 @@ class FirstLayer:
         return InitialLayer(shape, self.seed, 1).projections(tokens)
 
 
+class Beginning(NamedTuple):
+    """The inputs, what is told of them, and what the first layer reads in them if it is known."""
+
+    tokens: Tensor
+    told: dict[str, float]
+    projections: Projections | None
+
+
 @lru_cache(maxsize=1)
-def tokens_and_projections(first: FirstLayer) -> tuple[Tensor, Projections]:
-    """Both, from memory if the same were asked for last. They are not to be changed.
+def shared_beginning(first: FirstLayer) -> Beginning:
+    """From memory if the same was asked for last. It is not to be changed.
 
     >>> first = FirstLayer("normal(0,1)", 0.0, (2, 5, 8), 8, "normal(0,1)", seed=0)
-    >>> tokens_and_projections(first) is tokens_and_projections(first)
+    >>> shared_beginning(first) is shared_beginning(first)
     True
     """
     tokens = first.tokens()
-    return tokens, first._with(tokens)
+    return Beginning(tokens, told_of(tokens), first._with(tokens))
+
+
+def told_of(tokens: Tensor) -> dict[str, float]:
+    """What a row tells of the tokens that enter a layer.
+
+    >>> told_of(torch.ones(1, 3, 2, dtype=torch.float64))
+    {'input_mean': 1.0, 'input_spread': 0.0, 'collapse': 0.0}
+    """
+    return {
+        "input_mean": float(tokens.mean()),
+        "input_spread": float(tokens.std()),
+        "collapse": collapse(tokens),
+    }

@@ -8,13 +8,16 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from headwise.data.synthetic import InputLaw
-from headwise.experiments.first_projections import FirstLayer, tokens_and_projections
+from headwise.experiments.first_projections import (
+    Beginning,
+    FirstLayer,
+    shared_beginning,
+    told_of,
+)
 from headwise.experiments.initial_stack import (
     InitialLayer,
-    Projections,
     StackShape,
     WeightLaw,
-    collapse,
 )
 from headwise.experiments.rank_statistics import RankStatistics
 from headwise.runs import Row, Spec, device
@@ -63,24 +66,25 @@ class MeasureRank(Spec, frozen=True):
 
     def ask(self) -> list[Row]:
         """One row per layer, in the order of the layers."""
-        (tokens, projections), rows = self._begin(), []
+        (tokens, told, projections), rows = self._begin(), []
         for number in range(1, max(self.layers) + 1):
-            known = projections if number == 1 else None
-            layer = InitialLayer(self._shape(), self.seed, number, device(), known)
+            layer = InitialLayer(self._shape(), self.seed, number, device(), projections)
             if number in self.layers:
-                rows.append({"layer": number, **self._measured(layer, tokens)})
+                rows.append({"layer": number, **self._measured(layer, tokens), **told})
             if number < max(self.layers):
-                tokens = layer(tokens)
+                tokens, projections = layer(tokens), None
+                told = told_of(tokens)
         return rows
 
-    def _begin(self) -> tuple[torch.Tensor, Projections | None]:
-        """The inputs, and what the first layer reads in them if that may be shared."""
+    def _begin(self) -> Beginning:
+        """The inputs, and what may be shared of what is known of them."""
         heads = self.heads or self.width // self.head_dim
         sizes, inner = (self.batch, self.tokens, self.width), heads * self.head_dim
         first = FirstLayer(self.inputs, self.shift, sizes, inner, self.weights, self.seed)
         if device() == "cpu" and self.norm != "pre" and first.kept:
-            return tokens_and_projections(first)
-        return first.tokens().to(device()), None
+            return shared_beginning(first)
+        tokens = first.tokens().to(device())
+        return Beginning(tokens, told_of(tokens), None)
 
     def _shape(self) -> StackShape:
         return StackShape(
@@ -104,7 +108,4 @@ class MeasureRank(Spec, frozen=True):
         return {
             **found.row(),
             "logit_size": (squares / entries) ** 0.5,
-            "input_mean": float(tokens.mean()),
-            "input_spread": float(tokens.std()),
-            "collapse": collapse(tokens),
         }
