@@ -122,6 +122,14 @@ def test_bad_input_is_one_line_and_an_exit_code(capsys, arguments, code, words):
     assert words in err or code == 2
 
 
+@pytest.mark.parametrize("name", ["law.bmp", "law", "nowhere/law.png", "folder.png"])
+def test_a_figure_that_cannot_be_written_is_refused_before_the_answer(capsys, tmp_path, name):
+    (tmp_path / "folder.png").mkdir()
+    code, out, err = run(capsys, "--length", "100", "--plot", str(tmp_path / name))
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+
+
 def test_shares_become_whole_percents():
     steps: list[int] = []
     tell = _in_percents(steps.append)

@@ -124,12 +124,26 @@ def test_a_failed_spec_is_told_and_the_rest_is_drawn(everything, headwise, tmp_p
         ([QUICK, "--scale", "gpu", "--from-records"], 1, "come with headwise"),
         ([QUICK, "--cluster", "local:2", "--workers", "2"], 2, "--workers counts processes"),
         ([QUICK, "--device", "quantum"], 1, "no device 'quantum'"),
+        ([QUICK, "--workers", "0"], 1, "0 workers do no work; pass at least 1"),
+        ([QUICK, "--workers", "-3"], 1, "-3 workers do no work; pass at least 1"),
+        ([QUICK, "--workers", "0", "--from-records"], 1, "0 workers do no work"),
     ],
 )
 def test_wrong_requests_get_one_line(headwise, tmp_path, arguments, code, words):
     places = ("--store", tmp_path / "s.db", "--out", tmp_path / "out")
     assert words in one_line(headwise("reproduce", *arguments, *places), code)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_star_of_what_differs_is_explained_once(headwise, tmp_path):
+    ran = headwise(
+        "reproduce", "heads2024/figure_rank_depth", "--from-records", "--out", tmp_path / "out"
+    )
+    assert "differs*" in ran.out
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("*")]
+    assert "0.015, or 3 combined standard errors" in line
+    assert "1 layer, c 2, r 1 " in ran.out
+    assert "1 layers" not in ran.out
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")

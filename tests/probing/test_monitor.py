@@ -136,3 +136,9 @@ def test_without_lightning_it_says_so(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match="pip install lightning"):
         RankMonitor(TOKENS).lightning()
+
+
+def test_without_transformers_it_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[hub\]'"):
+        RankMonitor(TOKENS).transformers()

@@ -35,6 +35,10 @@ def law(
     as_json: AsJson = False,
 ) -> None:
     """Predict the rank of a random attention head, as a share of the length."""
+    if plot is not None:
+        from headwise.cli.law_figure import refuse_unwritable
+
+        refuse_unwritable(plot)
     if head_dim is None:
         _answer_with_curve(length, fraction, as_json)
     else:

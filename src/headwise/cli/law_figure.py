@@ -13,12 +13,28 @@ if TYPE_CHECKING:
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def draw(curve: Curve, file: Path) -> None:
-    """Rank over length against head dimension, the barrier and the critical dimension marked."""
+def refuse_unwritable(file: Path) -> None:
+    """Refuse a name or a folder that cannot hold the figure, before anything is computed.
+
+    >>> refuse_unwritable(Path("law.bmp"))
+    Traceback (most recent call last):
+    headwise.errors.BadInputError: law.bmp is not a figure file; end its name in .png, .svg or .pdf
+    """
     if file.suffix.lower() not in FORMATS:
         raise BadInputError(
             f"{file.name} is not a figure file", hint="end its name in .png, .svg or .pdf"
         )
+    if not file.parent.is_dir():
+        raise BadInputError(
+            f"cannot write {file}: there is no folder {file.parent}",
+            hint="choose a folder that exists",
+        )
+    if file.is_dir():
+        raise BadInputError(f"cannot write {file}: it is a folder", hint="choose another name")
+
+
+def draw(curve: Curve, file: Path) -> None:
+    """Rank over length against head dimension, the barrier and the critical dimension marked."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -38,5 +54,5 @@ def draw(curve: Curve, file: Path) -> None:
         figure.savefig(file, dpi=150)
     except OSError as error:
         raise BadInputError(
-            f"cannot write {file}: {error.strerror}", hint="choose a folder that exists"
+            f"cannot write {file}: {error.strerror}", hint="choose a folder you may write to"
         ) from error

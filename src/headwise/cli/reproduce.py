@@ -91,6 +91,7 @@ def reproduce(
         return
     if not exhibits:
         raise UsageError("name an exhibit, or all; headwise reproduce --list shows what there is")
+    reproduce_choice.refuse_no_workers(workers)
     if from_records:
         found = reproduce_choice.recorded(exhibits, scale)
     else:

@@ -65,6 +65,17 @@ def recorded(names: list[str], scale_name: str | None) -> list[Reproduced]:
     return found
 
 
+def refuse_no_workers(workers: int | None) -> None:
+    """Processes draw as well as compute, so less than one is refused whoever computes.
+
+    >>> refuse_no_workers(0)
+    Traceback (most recent call last):
+    headwise.errors.BadInputError: 0 workers do no work; pass at least 1
+    """
+    if workers is not None and workers < 1:
+        raise BadInputError(f"{workers} workers do no work", hint="pass at least 1")
+
+
 def executor(
     device: str, cluster: str | None, workers: int | None, place: str | None = None
 ) -> Executor:

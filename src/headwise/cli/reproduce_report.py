@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from headwise.cli.console import print_json, screen
-from headwise.papers.comparison import Cell, comparison_table, verdict
+from headwise.papers.comparison import FLOOR, STANDARD_ERRORS, Cell, comparison_table, verdict
 from headwise.papers.exhibit import Exhibit
 from headwise.papers.pages import summary_table, write_exhibits
 from headwise.papers.recorded import recorded_scales
@@ -18,6 +18,12 @@ from headwise.papers.reproduction import Reproduced, State, Wanted, state_in
 from headwise.runs import Store
 from headwise.runs.executors.protocol import processors
 from headwise.runs.locations import DEFAULT_STORE
+
+#: What the star in the table of cells stands for: the rule of headwise.papers.comparison.
+STAR = (
+    f"* further from print than allowed: {FLOOR}, or {STANDARD_ERRORS:.0f} combined standard "
+    "errors of both values if that is more"
+)
 
 
 def show(found: Sequence[Reproduced], out: Path, as_json: bool, workers: int | None = None) -> None:
@@ -81,6 +87,7 @@ def _print(found: Sequence[Reproduced], files: Sequence[Path]) -> None:
         if differing:
             screen().print(f"[bold]{one.wanted.exhibit.name}[/bold] differs from print in:")
             typer.echo(comparison_table(differing).text())
+            typer.echo(STAR)
             typer.echo()
     typer.echo(summary_table(found).text())
     typer.echo(f"\nreport: {files[0]}")

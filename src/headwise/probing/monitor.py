@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from headwise.attention.capture import attention_layers, capture
 from headwise.attention.view import AttentionView
-from headwise.errors import BadInputError, needs_extra
+from headwise.errors import BadInputError
 from headwise.probing.stock import capture_stock, stock_layers
 from headwise.spectra import measure
 
@@ -116,10 +116,8 @@ class RankMonitor:
 
     def transformers(self) -> Any:
         """A callback for a Hugging Face trainer."""
-        try:
-            from headwise.probing.trainers import transformers_callback
-        except ImportError:
-            raise needs_extra("transformers", "hub") from None
+        from headwise.probing.trainers import transformers_callback
+
         return transformers_callback(self)
 
     @torch.no_grad()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from headwise.errors import MissingExtraError
+from headwise.errors import MissingExtraError, needs_extra
 
 if TYPE_CHECKING:
     from headwise.probing.monitor import RankMonitor
@@ -33,7 +33,10 @@ def lightning_callback(monitor: RankMonitor) -> Any:
 
 def transformers_callback(monitor: RankMonitor) -> Any:
     """A ``transformers.TrainerCallback`` that looks after each optimiser step."""
-    from transformers import TrainerCallback
+    try:
+        from transformers import TrainerCallback
+    except ImportError:
+        raise needs_extra("transformers", "hub") from None
 
     class TrainerRanks(TrainerCallback):
         """Keeps ranks in the trainer's log history, and stops it when the monitor does."""

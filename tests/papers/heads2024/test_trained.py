@@ -12,6 +12,7 @@ from headwise.papers.heads2024.figure_in_context import FIGURE_IN_CONTEXT
 from headwise.papers.heads2024.figure_large_n import FIGURE_LARGE_N
 from headwise.papers.heads2024.figure_positions import FIGURE_POSITIONS
 from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
+from headwise.papers.heads2024.figure_role_of_d import FIGURE_ROLE_OF_D
 from headwise.papers.heads2024.figure_role_of_n import FIGURE_ROLE_OF_N
 from headwise.papers.heads2024.figure_saturation import FIGURE_SATURATION
 from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
@@ -140,6 +141,22 @@ def test_the_title_counts_what_the_rows_hold():
     fewer = [r for r in records if r.spec["layers"] == 1 and r.spec["copies"] != 64]
     part = FIGURE_RANK_DEPTH.present(Answers(Scale.GPU, tuple(fewer)))
     assert part.title.endswith("for two numbers of parameters and one depth")
+
+
+def test_a_panel_of_zero_output_says_so():
+    # Losses on fresh data are invented 1.2 times larger: that panel is not one of zero output.
+    found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 0.995 if s.layers == 5 else 0.5)
+    fixed, fresh = found.panels[:3], found.panels[3:]
+    assert [p.title for p in fixed] == ["1 layer", "3 layers", "5 layers: zero output"]
+    assert [p.title for p in fresh] == ["1 layer", "3 layers", "5 layers"]
+
+
+@pytest.mark.parametrize("exhibit", [FIGURE_ROLE_OF_D, FIGURE_ROLE_OF_N], ids=lambda e: e.name)
+def test_a_caption_states_no_rate(exhibit):
+    assert "rate" not in exhibit.caption
+    remark = presented(exhibit, Scale.LAPTOP, lambda s: 0.5).remarks[0]
+    rates = {f"{spec.learning_rate:g}" for spec in exhibit.specs(Scale.LAPTOP)}
+    assert all(rate in remark for rate in rates)
 
 
 def test_panels_stand_in_rows_of_protocols_and_carry_the_baseline():

@@ -7,8 +7,10 @@ from headwise.papers.heads2024.figure_construction import FIGURE_CONSTRUCTION
 from headwise.papers.heads2024.figure_lower_bound import FIGURE_LOWER_BOUND
 from headwise.papers.heads2024.figure_majority_vote import FIGURE_MAJORITY_VOTE
 from headwise.papers.heads2024.table_models import TABLE_MODELS, heads_of
+from headwise.papers.reproduction import Wanted, from_records
 from headwise.runs import Record, Records
 from headwise.runs.attempt import attempt
+from headwise.theory import Values, error_lower_bound
 
 
 def shown(exhibit, scale=Scale.MINIATURE):
@@ -45,6 +47,26 @@ def test_lines_of_the_bound_run_from_few_heads_to_many():
 def test_no_question_is_asked_twice(scale):
     keys = [spec.key for spec in FIGURE_LOWER_BOUND.specs(scale)]
     assert len(keys) == len(set(keys))
+
+
+def test_heads_are_counted_as_the_bound_counts_them():
+    found = shown(FIGURE_LOWER_BOUND)
+    (table,) = found.tables
+    assert all("error 0.1" in column for column in table.columns[2:])
+    for d, r, *told in table.rows:
+        for values, words in zip((Values.ANY, Values.IDENTITY), told, strict=True):
+            if words is None:
+                continue
+            heads = int(words.replace(",", ""))
+            assert error_lower_bound(d, r, heads, values) <= 0.1
+            assert heads == 1 or error_lower_bound(d, r, heads - 1, values) > 0.1
+
+
+def test_recorded_heads_of_rank_32_are_twelve():
+    presentation = from_records(Wanted(FIGURE_LOWER_BOUND, Scale.GPU)).presentation
+    assert presentation is not None
+    assert (64, 32, "12", "23") in presentation.tables[0].rows
+    assert "0.1463 at r = 32" in presentation.remarks[0]
 
 
 def test_the_survey():

@@ -148,7 +148,8 @@ FINITE_LAW = Exhibit(
     title="The finite law: rank of a random head at any length",
     caption="Hardmax rank over length of heads with independent N(0, 1) queries and keys. Points: "
     "simulation. Thin lines: the law with its fluctuations. Dashed: 1 − 1/e. Right: their "
-    "difference; dashed, the error that the law states for itself. Scores are float64; beyond 2¹⁴ "
+    "difference; dashed, the error that the law states for itself; points of few "
+    "draws may lie outside by up to four of their standard errors. Scores are float64; beyond 2¹⁴ "
     "tokens float32, of queries and keys rounded to TensorFloat-32.",
     questions={Scale.MINIATURE: _miniature, Scale.LAPTOP: _laptop, Scale.GPU: _gpu},
     present=_present,

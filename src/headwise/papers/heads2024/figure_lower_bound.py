@@ -13,11 +13,15 @@ from headwise.papers.heads2024.schedules import PAIRS
 from headwise.papers.trained_rows import diverged_remark, seeds_by, trained_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
+from headwise.theory import Values, error_lower_bound, heads_needed
 
 WIDTHS = (8, 16, 32, 64)
 HEADS = (1, 4, 16, 64, 256, 1024)
 MANY_HEADS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 16777216)
 CLASSES = ("any", "identity")
+
+#: The error for which heads are counted, that of the specs.
+ERROR = 0.1
 
 
 def _theory(width: int, ranks: tuple[int, ...], heads: tuple[int, ...]) -> list[Spec]:
@@ -119,12 +123,20 @@ def _remarks(answers: Answers) -> tuple[str, ...]:
     widest = max(row["width"] for row in answers.rows(kind="bound_heads"))
     plateau = next(r["plateau"] for r in answers.rows(kind="bound_heads", width=widest))
     return (
-        f"At d = {widest} the bound stands on a plateau of {plateau:.3f} until there are enough "
-        "heads for degree 3: H = d/r heads have degree 1 and nothing more.",
+        f"At d = {widest} the bound of rank far below d stands on a plateau of {plateau:.3f} until "
+        "there are enough heads for degree 3: H = d/r heads have degree 1, and of degree 3 a share "
+        "that grows with r. " + _standard_heads(answers, widest),
         "Random heads under their best weights lie above the bound that no choice of directions "
         "can pass. Their error is counted along x₁−x₂, as in the bound; fitted to the whole "
         "error, with no other way to write x₁+x₂, multiples of the identity lose more.",
     )
+
+
+def _standard_heads(answers: Answers, width: int) -> str:
+    """What the bound says of d/r heads of each rank that is asked about."""
+    ranks = sorted({row["rank"] for row in answers.rows(kind="bound_heads", width=width)})
+    told = [f"{error_lower_bound(width, r, width // r):.4f} at r = {r}" for r in ranks]
+    return f"With any V their bound is {', '.join(told)}."
 
 
 def _bound(answers: Answers, row: Row, values: str) -> float:
@@ -188,17 +200,22 @@ def _random_curve(answers: Answers, width: int) -> Curve:
 
 
 def _needed_table(answers: Answers) -> Table:
-    """For each rank the least number of heads that an error of 0.1 takes, by class."""
-    found: dict[tuple[int, int], dict[str, float]] = {}
-    for row in answers.rows(kind="bound_heads"):
+    """For each rank the least number of heads whose bound is at most 0.1, by class.
+
+    A row holds the real number of heads at which the bound equals the error; heads are whole.
+    """
+    found: dict[tuple[int, int], dict[str, int | float]] = {}
+    for row in answers.rows(kind="bound_heads", error=ERROR):
         place = found.setdefault((row["width"], row["rank"]), {})
-        place[row["values"]] = row["log10_heads_needed"]
+        if row["values"] not in place:
+            values = Values(row["values"])
+            place[row["values"]] = heads_needed(row["width"], row["rank"], ERROR, values)
     rows = tuple(
-        (d, r, *(f"{10 ** needed[c]:.2g}" if c in needed else None for c in CLASSES))
+        (d, r, *(f"{needed[c]:,}" if c in needed else None for c in CLASSES))
         for (d, r), needed in sorted(found.items())
     )
-    columns = ("d", "r", "any V", "V = a·I")
-    return Table(columns, rows, title="Least number of heads for an error of 0.1")
+    columns = ("d", "r", f"heads for error {ERROR}, any V", f"heads for error {ERROR}, V = a·I")
+    return Table(columns, rows, title=f"Least number of heads for an error of {ERROR}")
 
 
 def _heads(answers: Answers, kind: str) -> tuple[int, ...]:

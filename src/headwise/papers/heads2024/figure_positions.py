@@ -7,6 +7,7 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import POSITIONS
 from headwise.papers.heads2024.trained import (
+    depth_words,
     grouped,
     protocol_panels,
     protocol_table,
@@ -39,7 +40,7 @@ def _present(answers: Answers) -> Presentation:
     for layers in sorted({row["layers"] for row in rows}):
         labelled = grouped([r for r in rows if r["layers"] == layers], "positions", "{}")
         beside = {label: printed.get((label, layers), {}) for label in labelled}
-        title = f"{layers} layer{'s' * (layers > 1)}"
+        title = depth_words(layers)
         pairs.append(tuple(protocol_panels(title, labelled, ("rank", "rank r"), beside)))
     fields = {"positions": "positions", "layers": "layers", "rank": "r"}
     return Presentation(
@@ -68,7 +69,7 @@ def _cells(rows: list[Row], printed: Printed) -> tuple[Cell, ...]:
         ]
         points = seeds_by(own, "rank", "best_train_loss")
         found += [
-            trained_cell(f"{positions}, {layers} layers, r {r}", points[r], loss)
+            trained_cell(f"{positions}, {depth_words(layers)}, r {r}", points[r], loss)
             for r, loss in losses.items()
             if r in points
         ]

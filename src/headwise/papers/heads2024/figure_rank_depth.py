@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headwise.papers.comparison import Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import RANK_DEPTH
 from headwise.papers.heads2024.trained import (
+    depth_words,
     exponent,
     protocol_panels,
     protocol_table,
@@ -25,6 +28,9 @@ SIZES = {
     Scale.GPU: (64, 16),
     Scale.PAPER: (64, 16),
 }
+
+#: The labels are unit vectors, so zero output has a loss of 1; this near is not told from it.
+ZERO_OUTPUT = 1e-3
 
 Printed = dict[tuple[int, float], dict[Place, float]]
 
@@ -86,9 +92,17 @@ def _panels(rows: list[Row], printed: Printed) -> tuple[Panel, ...]:
         exponents = sorted({row["exponent"] for row in own})
         labelled = {_label(c): [row for row in own if row["exponent"] == c] for c in exponents}
         beside = {_label(c): printed.get((layers, c), {}) for c in exponents}
-        title = f"{layers} layer{'s' * (layers > 1)}"
-        pairs.append(tuple(protocol_panels(title, labelled, ("rank", "rank r"), beside)))
+        panels = protocol_panels(depth_words(layers), labelled, ("rank", "rank r"), beside)
+        pairs.append(tuple(_told_if_zero(panel) for panel in panels))
     return tuple(panel for row in zip(*pairs, strict=True) for panel in row)
+
+
+def _told_if_zero(panel: Panel) -> Panel:
+    """A panel all of whose losses are 1, that of zero output, says so in its title."""
+    values = [value for curve in panel.curves for value in curve.mean.y]
+    if values and all(abs(value - 1) <= ZERO_OUTPUT for value in values):
+        return replace(panel, title=f"{panel.title}: zero output")
+    return panel
 
 
 def _label(c: float) -> str:
@@ -102,7 +116,7 @@ def _cells(rows: list[Row], printed: Printed) -> tuple[Cell, ...]:
         own = [row for row in fixed if (row["layers"], row["exponent"]) == (layers, c)]
         points = seeds_by(own, "rank", "best_train_loss")
         found += [
-            trained_cell(f"{layers} layers, c {c:g}, r {r}", points[r], loss)
+            trained_cell(f"{depth_words(layers)}, c {c:g}, r {r}", points[r], loss)
             for r, loss in losses.items()
             if r in points
         ]

@@ -30,14 +30,17 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         panels=tuple(protocol_panels("Two layers, growing d", labelled, place)),
         tables=(protocol_table(rows, {"width": "d", "rank": "r"}),),
-        remarks=(*schedule_remarks(answers, "200,000 steps and five"), *diverged_remark(rows)),
+        remarks=(
+            *schedule_remarks(answers, "200,000 steps at rate 0.005 and five"),
+            *diverged_remark(rows),
+        ),
     )
 
 
 FIGURE_ROLE_OF_D = Exhibit(
     name="heads2024/figure_role_of_d",
     title="Error against rank over width, for growing widths",
-    caption="Two layers, 8 averaged blocks of d/r heads, N = 16, rate 0.005; otherwise as the "
+    caption="Two layers, 8 averaged blocks of d/r heads, N = 16; otherwise as the "
     "figure of rank and depth.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in ROLE_OF_D},
     present=_present,

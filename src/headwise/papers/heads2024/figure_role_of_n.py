@@ -43,7 +43,10 @@ def _present(answers: Answers) -> Presentation:
         panels=tuple(protocol_panels("Two layers, growing N", labelled, place, printed)),
         cells=tuple(cells),
         tables=(protocol_table(rows, {"tokens": "N", "rank": "r"}),),
-        remarks=(*schedule_remarks(answers, "200,000 steps and five"), *diverged_remark(rows)),
+        remarks=(
+            *schedule_remarks(answers, "200,000 steps at rate 0.005 and five"),
+            *diverged_remark(rows),
+        ),
     )
 
 
@@ -57,7 +60,7 @@ def _printed() -> dict[str, dict[Place, float]]:
 FIGURE_ROLE_OF_N = Exhibit(
     name="heads2024/figure_role_of_n",
     title="Error against rank for growing numbers of points",
-    caption="Two layers, H = d²/r heads, rate 0.005; otherwise as the figure of rank and depth.",
+    caption="Two layers, H = d²/r heads; otherwise as the figure of rank and depth.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in ROLE_OF_N},
     present=_present,
 )

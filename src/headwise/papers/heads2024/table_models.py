@@ -71,9 +71,10 @@ def _present(answers: Answers) -> Presentation:
         ),
         remarks=(
             f"With about d/r heads the least error on the nearer of two neighbours is "
-            f"{min(bounds):.3f} to {max(bounds):.3f} for every model: the standard number of heads "
-            "has degree 1 of the target and nothing more, whatever the width. The bound speaks of "
-            "one layer on one task, of any values and any way to weigh: not of a whole model.",
+            f"{min(bounds):.3f} to {max(bounds):.3f} for every model: with r so far below d the "
+            "standard number of heads has degree 1 of the target and hardly more. The bound "
+            "speaks of one layer on one task, of any values and any way to weigh: not of a "
+            "whole model.",
         ),
     )
 

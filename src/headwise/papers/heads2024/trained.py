@@ -52,6 +52,15 @@ def two_layers(place: str, schedules: Mapping[int, Schedule], **sizes: int) -> l
     )
 
 
+def depth_words(layers: int) -> str:
+    """How deep, in words.
+
+    >>> depth_words(1), depth_words(3)
+    ('1 layer', '3 layers')
+    """
+    return f"{layers} layer{'s' * (layers > 1)}"
+
+
 def exponent(width: int, copies: int) -> float:
     """c of H = d^c / r heads, as the paper names it: copies are d^(c−1), rounded.
 
