@@ -50,6 +50,25 @@ def test_it_is_json_and_text_and_a_page(answer):
     assert "src=" not in page
 
 
+@pytest.mark.parametrize(
+    ("need", "words"), [("mixing", "saturate far earlier"), ("retrieval", "fill far fewer")]
+)
+def test_without_data_a_caveat_stands_below_the_headline_in_every_form(need, words):
+    answer = advise_numbers(64, 48, need=need)
+    assert answer.as_json()["caveat"] == answer.caveat
+    assert words in answer.caveat
+    assert str(answer).splitlines()[1] == answer.caveat
+    page, shown = report_page(answer), answer._repr_html_()
+    for text in (page, shown):
+        assert answer.caveat in text
+        assert text.index("at width 48") < text.index(answer.caveat) < text.index("<svg")
+
+
+def test_with_data_there_is_none(answer):
+    assert answer.caveat is answer.as_json()["caveat"] is None
+    assert "No data were given" not in str(answer) + report_page(answer) + answer._repr_html_()
+
+
 def test_same_seed_same_answer_and_numpy_is_welcome(answer):
     assert advise(TOKENS.numpy(), width=32).as_json() == answer.as_json()
     assert advise(TOKENS, width=32, seed=1).as_json() != answer.as_json()
@@ -71,6 +90,34 @@ def test_need_and_constraints_are_kept():
     assert (fixed.best.geometry.heads, fixed.best.geometry.qk_rank) == (2, 8)
     with pytest.raises(BadInputError, match="there is no need 'speed'"):
         checked_need("speed")
+
+
+@pytest.mark.parametrize(
+    ("width", "budget", "words"),
+    [
+        (64, None, "Heads: 1, as many of this rank as fill the width."),
+        (768, None, "Heads: 8, as many of this rank as fill the width."),
+        (1536, None, "Heads: 16, as many of this rank as fill the width."),
+        (768, 300_000, "Heads: 1, what the budget leaves of 8."),
+    ],
+)
+def test_the_number_of_heads_has_its_reason(width, budget, words):
+    answer = advise_numbers(512, width, budget=Budget(budget))
+    assert any(line.startswith(words) for line in answer.findings)
+    fixed = advise_numbers(512, width, budget=Budget(budget), constraints=Constraints(heads=2))
+    assert not any(line.startswith("Heads: ") for line in fixed.findings)
+
+
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [
+        (64, "Heads: 4, the fewest that are advised, where habit has 1."),
+        (640, "Heads: 10, as many as habit has"),
+    ],
+)
+def test_heads_of_small_rank_are_as_many_as_habit_has(width, words):
+    answer = advise_numbers(16, width, constraints=Constraints(rank=4))
+    assert any(line.startswith(words) for line in answer.findings)
 
 
 def test_a_budget_is_kept():

@@ -3,15 +3,16 @@
 import re
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwise.advice.advisor import advise_numbers
+from headwise.advice.advisor import advise, advise_numbers
 from headwise.advice.candidates import candidates, content_rank, references, shaped
 from headwise.advice.costs import Costs
 from headwise.advice.question import Budget, Constraints
 from headwise.advice.retrieval import floor_words, retrieval_floor, shown_floor
-from headwise.advice.tables import named_rows
+from headwise.advice.tables import cost_table, named_rows
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.theory import error_lower_bound
@@ -78,6 +79,29 @@ def test_costs_are_compared_with_habit_and_largest():
     assert costs[0].against(costs[1])["parameters"] == 0.5
 
 
+def test_no_choice_exceeds_the_largest_and_exact_lookup_is_a_nought():
+    """Tokens of 20 directions in width 48: twice that is needed, 20 is where one head is exact."""
+    tokens = torch.randn(40, 12, 20, generator=torch.Generator().manual_seed(0))
+    answer = advise(tokens, width=48, constraints=Constraints(heads=2))
+    shown = dict(named_rows(answer))
+    assert answer.rank.retrieval in (39, 40)
+    assert max(choice.against_largest["parameters"] for choice in shown.values()) <= 1
+    cells = {row[0]: row[-1] for row in cost_table(answer).rows}
+    assert shown["2 half the rank"].rank == 20
+    assert cells["2 half the rank"] == "0"
+    fixed = advise(tokens, width=48, constraints=Constraints(heads=1, rank=19))
+    assert cost_table(fixed).rows[0][-1] != "0"
+
+
+def test_the_largest_is_at_least_what_is_fixed():
+    """Beyond 128 no rank is measured."""
+    tokens = torch.randn(4, 8, 200, generator=torch.Generator().manual_seed(0))
+    answer = advise(tokens, constraints=Constraints(rank=160))
+    assert answer.references[-1].geometry.qk_rank >= 160
+    shares = [choice.against_largest["parameters"] for choice in answer.choices]
+    assert max(shares) <= 1
+
+
 def test_the_floor_is_the_papers_bound():
     assert retrieval_floor(15.2, 4, heads=4) == error_lower_bound(16, 4, 4)
     assert retrieval_floor(15.2, 16, heads=1) == 0
@@ -89,6 +113,15 @@ def test_the_floor_is_the_papers_bound():
     [
         (lambda: Constraints(heads=0), "heads must be at least 1, got 0"),
         (lambda: Constraints(rank=3, multiple_of=2), "rank 3 is not a multiple of 2; pass rank 4"),
+        (lambda: Constraints(heads=65_537), "65537 heads were asked for; pass at most 65,536"),
+        (
+            lambda: advise_numbers(64, 32, constraints=Constraints(rank=33)),
+            "rank 33 is above the width, 32; pass at most 32",
+        ),
+        (
+            lambda: advise_numbers(64, 32, constraints=Constraints(multiple_of=64)),
+            "multiple_of 64 is above the width, 32; pass at most 32",
+        ),
         (lambda: Budget(parameters=-1), "parameters must be at least 1, got -1"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from headwise.advice.advisor import advise_config
 from headwise.advice.config import read_config
+from headwise.advice.export import assumed_sizes, exported
 from headwise.advice.question import Constraints
 from headwise.advice.tables import cost_table, named_rows
 from headwise.errors import BadInputError, UnreadableFileError
@@ -94,6 +95,38 @@ def test_a_config_without_a_geometry_gets_one_clear_line(config, words, write):
     assert words in str(raised.value)
 
 
+GPT2 = {"n_embd": 64, "n_head": 4, "n_layer": 7, "n_inner": 200}
+GPT2 |= {"vocab_size": 500, "n_positions": 96}
+QWEN = LLAMA | {"num_hidden_layers": 7, "intermediate_size": 200}
+QWEN |= {"vocab_size": 500, "max_position_embeddings": 96}
+
+
+@pytest.mark.parametrize("config", [GPT2, QWEN, {"vocab_size": 500, "text_config": QWEN}])
+def test_an_export_keeps_the_sizes_of_the_model(config, write):
+    answer = advise_config(write(config), length=64, constraints=Constraints(multiple_of=2))
+    fields = json.loads(exported(answer, "qwen3"))
+    assert fields["num_hidden_layers"] == 7
+    assert fields["intermediate_size"] == 200
+    assert fields["vocab_size"] == 500
+    assert fields["max_position_embeddings"] == 96
+    assert assumed_sizes(answer, "qwen3") == ""
+
+
+def test_sizes_that_a_config_does_not_tell_are_assumed_and_named(write):
+    sizes = {"num_hidden_layers": True, "intermediate_size": [1, 2], "vocab_size": 0}
+    answer = advise_config(write(LLAMA | sizes), constraints=Constraints(multiple_of=2))
+    fields = json.loads(exported(answer, "qwen3"))
+    for name, value in {
+        "num_hidden_layers": 12,
+        "intermediate_size": 256,
+        "vocab_size": 32_000,
+        "max_position_embeddings": 2048,
+    }.items():
+        assert fields[name] == value
+        assert f"{name} {value}" in assumed_sizes(answer, "qwen3")
+    assert assumed_sizes(answer, "torch") == ""
+
+
 @pytest.mark.parametrize("text", ["{", "[1]", "\x00"])
 def test_a_file_that_is_no_config_is_refused(text, write):
     with pytest.raises(UnreadableFileError):
@@ -168,6 +201,7 @@ def test_a_model_at_the_needed_rank_is_not_told_to_halve_it(write):
     assert answer.best.role == "present"
     assert answer.best.meets
     assert "that is what is needed" in answer.findings[0]
+    assert answer.findings[-1].startswith("Heads: 8, as many as the model has.")
 
 
 def test_a_fixed_rank_is_kept_and_said_to_fall_short(write):

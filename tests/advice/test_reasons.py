@@ -21,8 +21,22 @@ def said(shift: float, half: float) -> str:
     paper = RankCurve("paper", dims, means, (half,) * len(dims), 8, 0.63, "theory")
     model = replace(paper, start="model")
     evidence = Evidence("tokens", 64, 32, (model, paper, LAW), STATISTICS, 0)
-    found = findings(evidence, choose_rank(evidence.curves, 30.0, False, "data"))
+    found = findings(evidence, choose_rank(evidence.curves, 30.0, 32, False, "data"))
     return next(line for line in found if "nearly orthonormal" in line)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "words"),
+    [
+        (6.0, "about 2 times that, rank 12"),
+        (7.0, "about 2 times that; no more than the width, rank 12"),
+    ],
+)
+def test_it_is_said_where_the_width_limits_lookup(dimension, words):
+    statistics = replace(STATISTICS, width=12, effective_dimension=dimension)
+    evidence = Evidence("tokens", 64, 12, (law_curve(64, 12),), statistics, 0)
+    found = findings(evidence, choose_rank(evidence.curves, dimension, 12, False, "data"))
+    assert any(f"takes {words}." in line for line in found)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.009, -0.009])

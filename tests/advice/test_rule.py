@@ -27,16 +27,18 @@ CIFAR_MODEL, CIFAR_PAPER, CIFAR_BEST = (
 
 def test_the_rule_finds_what_its_evidence_showed():
     curves = (curve(CIFAR_MODEL), curve(CIFAR_PAPER, "paper"))
-    found = choose_rank(curves, effective_dimension=5.6, learned=False, need="mixing")
+    found = choose_rank(curves, effective_dimension=5.6, width=192, learned=False, need="mixing")
     assert (found.rank, found.binds, found.retrieval) == (CIFAR_BEST, "mixing", 12)
     assert found.paper == 2
 
 
 @pytest.mark.parametrize(
-    ("dimension", "wanted"), [(4.0, 8), (4.02, 8), (4.1, 9), (15.9, 32), (20.0, 32), (40.0, 40)]
+    ("dimension", "wanted"),
+    [(4.0, 8), (4.02, 8), (4.1, 9), (15.9, 32), (20.0, 40), (24.0, 48), (30.0, 48), (60.0, 48)],
 )
 def test_lookup_takes_twice_the_effective_dimension_up_to_the_width(dimension, wanted):
-    found = choose_rank((curve(CIFAR_MODEL),), dimension, learned=False, need="retrieval")
+    """The width limits it; the largest head dimension that was measured, 32, does not."""
+    found = choose_rank((curve(CIFAR_MODEL),), dimension, 48, learned=False, need="retrieval")
     assert (found.rank, found.retrieval) == (wanted, wanted)
 
 
@@ -66,16 +68,16 @@ def test_the_law_saturates_where_its_inverse_says():
 @given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6), st.floats(1, 40))
 def test_more_than_one_need_is_the_larger_one(means, dimension):
     curves = (curve(sorted(means)),)
-    data = choose_rank(curves, dimension, learned=False, need="data")
-    mixing = choose_rank(curves, dimension, learned=False, need="mixing")
-    retrieval = choose_rank(curves, dimension, learned=False, need="retrieval")
+    data = choose_rank(curves, dimension, 32, learned=False, need="data")
+    mixing = choose_rank(curves, dimension, 32, learned=False, need="mixing")
+    retrieval = choose_rank(curves, dimension, 32, learned=False, need="retrieval")
     assert data.rank == max(mixing.rank, retrieval.rank)
-    learned = choose_rank(curves, dimension, learned=True, need="data")
+    learned = choose_rank(curves, dimension, 32, learned=True, need="data")
     assert learned.rank == mixing.rank
 
 
 def test_a_curve_that_never_gets_there_is_said_to():
-    found = choose_rank((law_curve(10**6, 16),), 16.0, learned=True, need="data")
+    found = choose_rank((law_curve(10**6, 16),), 16.0, 16, learned=True, need="data")
     assert (found.rank, found.reached) == (16, False)
 
 

@@ -35,9 +35,19 @@ def test_it_prints_what_its_json_says(headwise, ran):
     row = next(line for line in out.splitlines() if "1 advised" in line)
     assert f"{best['plateau_share']:.0%}" in row
     assert "head dimension" in out
+    headline, caveat = (out.index(words) for words in ("at width 64:", "No data were given:"))
+    assert "\n\n" not in out[headline:caveat]
     assert "Not promised" in out
     assert max(map(len, out.splitlines())) <= 80
     assert "…" not in out
+
+
+@pytest.mark.parametrize("width", [32, 4096])
+def test_the_most_heads_leave_the_tables_whole(headwise, width):
+    out = headwise("advise", "--length", 64, "--width", width, "--heads", 65_536).out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out
+    assert "1 advised" in out
 
 
 def test_numbers_alone_need_no_torch(headwise_process):
@@ -81,6 +91,18 @@ def test_the_report_and_the_export_are_written(headwise, tmp_path):
     assert "<svg" in out.read_text()
     exported = headwise(*NUMBERS, "--multiple-of", 8, "--export", "qwen3")
     assert json.loads(exported.out)["head_dim"] % 8 == 0
+    assert exported.err.count("\n") == 1
+    assert "vocab_size 32000" in exported.err
+
+
+def test_an_export_keeps_the_vocabulary_that_was_told(headwise, files):
+    arguments = ("--data", files / "ids.npy", "--multiple-of", 2, "--export", "mistral")
+    told = headwise("advise", *arguments, "--vocabulary", 700)
+    assert json.loads(told.out)["vocab_size"] == 700
+    assert "vocab_size" not in told.err
+    untold = headwise("advise", *arguments)
+    assert json.loads(untold.out)["vocab_size"] == 32_000
+    assert "vocab_size 32000" in untold.err
 
 
 def test_budget_and_constraints_reach_the_answer(ran):
@@ -100,6 +122,8 @@ def files(tmp_path):
     np.save(tmp_path / "ids.npy", np.arange(50).reshape(5, 10))
     (tmp_path / "damaged.npy").write_bytes(b"\x93NUMPY nothing")
     (tmp_path / "empty.txt").write_text(" ")
+    (tmp_path / "small.json").write_text('{"hidden_size": 64, "n_head": 4}')
+    (tmp_path / "word.txt").write_text("hello")
     (tmp_path / "conv.json").write_text('{"model_type": "resnet"}')
     return tmp_path
 
@@ -114,6 +138,7 @@ def files(tmp_path):
         (("--data", "damaged.npy"), 1, "damaged.npy is damaged"),
         (("--data", "absent.npy"), 1, "there is no file absent.npy"),
         (("--data", "empty.txt"), 1, "empty.txt holds no text"),
+        (("--data", "word.txt"), 1, "word.txt has too few tokens (1, tokenizer word); pass a text"),
         (("--data", "nowhere:loader"), 1, "nowhere:loader failed"),
         (("--config", "conv.json"), 1, "describes no attention"),
         (("--config", "absent.json"), 1, "cannot be opened"),
@@ -121,6 +146,27 @@ def files(tmp_path):
             ("--params", "10", "--length", "9", "--width", "8"),
             1,
             "the smallest that would is 1 head",
+        ),
+        (("--rank", "99", "--length", "9", "--width", "8"), 1, "rank 99 is above the width, 8"),
+        (("--multiple-of", "16", "--length", "9", "--width", "8"), 1, "above the width, 8"),
+        (("--heads", "65537", "--length", "9", "--width", "8"), 1, "pass at most 65,536"),
+        (("--width", "768"), 2, "--width 768 needs --length (for the law) or --data"),
+        (
+            ("--length", "9", "--width", "8", "--patch", "2"),
+            2,
+            "are read with --patch: pass --data",
+        ),
+        (("--length", "9", "--width", "8", "--tokenizer", "word"), 2, "--tokenizer"),
+        (("--length", "9", "--width", "8", "--size", "32"), 2, "--size"),
+        (
+            ("--length", "9", "--width", "8", "--vocabulary", "9", "--name", "a"),
+            2,
+            "--vocabulary, --name",
+        ),
+        (
+            ("--config", "small.json", "--vocabulary", "9"),
+            2,
+            "only data are read with --vocabulary",
         ),
         (("--length", "512"), 2, "--length needs --width"),
         (("--length", "1.5", "--width", "8"), 1, "must be a whole number"),

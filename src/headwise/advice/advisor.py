@@ -30,10 +30,17 @@ from headwise.advice.question import (
     checked_need,
     checked_size,
 )
-from headwise.advice.reasons import NEARLY_ORTHONORMAL, choice_reasons, findings, verdict
+from headwise.advice.reasons import (
+    NEARLY_ORTHONORMAL,
+    choice_reasons,
+    findings,
+    heads_reason,
+    verdict,
+)
 from headwise.advice.result import Advice, Choice, needed_rank
-from headwise.advice.retrieval import retrieval_floor
+from headwise.advice.retrieval import is_exact, retrieval_floor
 from headwise.advice.rule import RankChoice, choose_rank, judged_curve
+from headwise.advice.sizes import KnownSizes
 from headwise.advice.theory_curve import law_curve
 from headwise.geometry import HeadGeometry, LatentGeometry
 
@@ -150,14 +157,17 @@ def evidence_of(tokens: Any, width: int | None, sampling: Sampling) -> Evidence:
     words = f"{found.name}: {found.sequences:,} sequences of {short.length} tokens{cut}"
     words += f", width {found.width}{_mask_words(sampling.mask)}"
     size = (short.length, found.width)
-    return Evidence(words, *size, curves, statistics, sampling.seed, sampling.mask)
+    return Evidence(words, *size, curves, statistics, sampling.seed, sampling.mask, found.declared)
 
 
 def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: Need) -> Advice:
     """Rank the geometries that the evidence, the budget and the constraints leave."""
     rank = _chosen_rank(evidence, constraints, need)
     heads = constraints.heads or min(usual_heads(evidence.width), evidence.width // rank.rank or 1)
-    return _ranked(evidence, rank, heads, constraints, budget, [])
+    answer = _ranked(evidence, rank, heads, constraints, budget, [])
+    sizes = KnownSizes(None, None, evidence.vocabulary, evidence.length)
+    told = (*answer.findings, *_about_heads(answer, heads, constraints))
+    return replace(answer, findings=told, sizes=sizes)
 
 
 def decide_for(
@@ -184,7 +194,19 @@ def decide_for(
     allowed = budget.allows(present) and constraints.keeps(present.heads, own.rank)
     if allowed and not any(_better(choice, own) for choice in answer.choices):
         answer = replace(answer, choices=(own, *answer.choices))
-    return replace(answer, findings=(verdict(own, answer.best, rank), *answer.findings))
+    sizes = config.sizes
+    if sizes.vocabulary is None:
+        sizes = replace(sizes, vocabulary=evidence.vocabulary)
+    told = (verdict(own, answer.best, rank), *answer.findings)
+    told += _about_heads(answer, heads, constraints, present)
+    return replace(answer, findings=told, sizes=sizes)
+
+
+def _about_heads(
+    answer: Advice, heads: int, constraints: Constraints, present: HeadGeometry | None = None
+) -> tuple[str, ...]:
+    """Nothing where their number was fixed beforehand."""
+    return (heads_reason(answer.best, heads, present),) if constraints.heads is None else ()
 
 
 def _measured(tokens: TokenSet, sampling: Sampling) -> tuple[RankCurve, ...]:
@@ -224,7 +246,8 @@ def _kind(geometry: HeadGeometry) -> str:
 def _chosen_rank(evidence: Evidence, constraints: Constraints, need: Need) -> RankChoice:
     dimension = evidence.effective_dimension
     checked_need(need)
-    found = choose_rank(evidence.curves, dimension, evidence.learned, need)
+    constraints.refuse_beyond(evidence.width)
+    found = choose_rank(evidence.curves, dimension, evidence.width, evidence.learned, need)
     if constraints.rank is not None:
         return replace(found, rank=constraints.rank)
     return replace(found, rank=constraints.rounded(found.rank))
@@ -238,19 +261,19 @@ def _ranked(
     budget: Budget,
     shown: list[Candidate],
 ) -> Advice:
-    largest_rank = judged_curve(evidence.curves).head_dims[-1]
+    offered = _offered(evidence.width, rank, heads, constraints, budget)
+    named = max(
+        max(content_rank(c.geometry), c.geometry.v_rank)  # of queries and keys, and of values
+        for c in [*offered, *shown]
+    )
+    largest_rank = max(named, judged_curve(evidence.curves).head_dims[-1])
     beside = shown + references(evidence.width, heads, largest_rank)
     costs = {c.role: Costs.of(c.geometry, evidence.length) for c in beside}
 
     def judged(candidate: Candidate) -> Choice:
         return _judged(candidate, evidence, rank, costs)
 
-    offered = candidates(evidence.width, rank.rank, heads, constraints, budget)
-    if rank.retrieval > rank.rank and constraints.rank is None:
-        looking = lookup(evidence.width, rank.retrieval, constraints)
-        offered += [looking] if budget.allows(looking.geometry) else []
     known = {c.geometry for c in shown}
-    offered = once_each(offered)
     choices = [judged(c) for c in offered if c.geometry not in known]
     choices.sort(key=_order)
     return Advice(
@@ -260,6 +283,17 @@ def _ranked(
         tuple(judged(candidate) for candidate in beside),
         findings(evidence, rank),
     )
+
+
+def _offered(
+    width: int, rank: RankChoice, heads: int, constraints: Constraints, budget: Budget
+) -> list[Candidate]:
+    """The shapes of the advised rank, and heads for lookup where that asks for more."""
+    found = candidates(width, rank.rank, heads, constraints, budget)
+    if rank.retrieval > rank.rank and constraints.rank is None:
+        looking = lookup(width, rank.retrieval, constraints)
+        found += [looking] if budget.allows(looking.geometry) else []
+    return once_each(found)
 
 
 def _order(choice: Choice) -> tuple[bool, int, int]:
@@ -284,7 +318,8 @@ def _judged(
     geometry = candidate.geometry
     costs, r = Costs.of(geometry, evidence.length), content_rank(geometry)
     share = judged_curve(evidence.curves).share(r)
-    floor = retrieval_floor(evidence.effective_dimension, r, geometry.heads)
+    dimension = evidence.effective_dimension
+    floor, exact = retrieval_floor(dimension, r, geometry.heads), is_exact(dimension, r)
     return Choice(
         candidate.role,
         geometry,
@@ -293,6 +328,7 @@ def _judged(
         costs.against(beside["largest"]),
         share,
         floor,
+        exact,
         r >= needed_rank(rank),
-        choice_reasons(candidate.role, geometry, share, floor, rank),
+        choice_reasons(candidate.role, geometry, share, floor, exact, rank),
     )

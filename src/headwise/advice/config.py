@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.advice.question import MaskName
+from headwise.advice.sizes import FIELDS, KnownSizes, told_sizes
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry, LatentGeometry
 
@@ -24,7 +25,6 @@ HEADS = (
 )
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads")
 HEAD_DIM = ("head_dim", "d_kv", "attention_head_dim", "kv_channels")
-CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 
 #: Families that carry head_dim in no part of their code, whatever their config says.
 IGNORES_HEAD_DIM = frozenset({"bert", "gpt2", "roberta", "distilbert"})
@@ -41,12 +41,12 @@ USUAL_CONTEXT = 2048
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The attention geometry of a model, its context and family, and the JSON it came from."""
+    """The attention geometry of a model, its context, family and sizes, and its JSON."""
 
     geometry: HeadGeometry
     context: int
     family: str
-    layers: int | None
+    sizes: KnownSizes
     mask: MaskName
     raw: dict[str, Any]
 
@@ -71,9 +71,8 @@ def read_config(path: Path | str) -> ModelConfig:
             hint="pass the config.json of a Transformer",
         )
     family = str(part.get("model_type") or raw.get("model_type") or "unknown")
-    layers = _first(part, ("num_hidden_layers", "n_layer", "n_layers", "num_layers"))
     geometry, context = _geometry(part, path, family), _context(part, path)
-    return ModelConfig(geometry, context, family, layers, _mask(part, raw), raw)
+    return ModelConfig(geometry, context, family, told_sizes(part, raw), _mask(part, raw), raw)
 
 
 def _mask(part: dict[str, Any], raw: dict[str, Any]) -> MaskName:
@@ -164,7 +163,7 @@ def _latent(part: dict[str, Any], path: Path, width: int, heads: int) -> LatentG
 
 
 def _context(part: dict[str, Any], path: Path) -> int:
-    found = _number(part, CONTEXT, path)
+    found = _number(part, FIELDS["context"], path)
     if found is not None:
         return max(2, found)
     image, patch = (part.get(name) for name in ("image_size", "patch_size"))

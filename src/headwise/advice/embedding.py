@@ -21,7 +21,8 @@ class TokenSet:
     """Sequences to advise on, and how a model would embed them into ``width`` dimensions.
 
     ``values`` is (b, n, c): vectors, or (b, n): ids below ``vocabulary``. Vectors pass a linear
-    map to the width, or, with "given", are taken as embedded already.
+    map to the width, or, with "given", are taken as embedded already. ``declared`` is the size of
+    the vocabulary where it was told; otherwise ids end at the largest that was seen.
 
     >>> TokenSet(torch.zeros(2, 5, 3).double(), width=16, embedding="linear").length
     5
@@ -32,6 +33,7 @@ class TokenSet:
     embedding: Literal["linear", "table", "given"]
     vocabulary: int = 0
     name: str = "tokens"
+    declared: int | None = None
 
     @property
     def length(self) -> int:
@@ -110,7 +112,7 @@ def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
         )
     if tokens.learned:
         _refuse_large_table(vocabulary, tokens.width)
-    return replace(tokens, vocabulary=vocabulary)
+    return replace(tokens, vocabulary=vocabulary, declared=vocabulary if tokens.learned else None)
 
 
 #: The width that ids are embedded in when none is given, and the most numbers of a table.

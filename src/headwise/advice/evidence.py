@@ -30,7 +30,10 @@ class TokenStatistics:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The rank curves at a length and width, and what is known of the tokens."""
+    """The rank curves at a length and width, and what is known of the tokens.
+
+    ``vocabulary`` is how many ids there are, where that was told.
+    """
 
     words: str
     length: int
@@ -39,6 +42,7 @@ class Evidence:
     statistics: TokenStatistics | None
     seed: int
     mask: MaskName = "none"
+    vocabulary: int | None = None
 
     @property
     def effective_dimension(self) -> float:

@@ -6,7 +6,7 @@ import json
 from typing import Literal, get_args
 
 from headwise.advice.result import Advice
-from headwise.config_fields import ModelSizes, config_fields, one_even_rank
+from headwise.config_fields import config_fields, one_even_rank
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
 
@@ -18,12 +18,9 @@ ARCHITECTURES = {
     "deepseek_v3": "DeepseekV3ForCausalLM",
 }
 
-#: What the geometry does not say, to be changed by whoever trains the model.
-LAYERS, VOCABULARY, MLP_WIDTHS = 12, 32_000, 4
-
 
 def exported(advice: Advice, form: str) -> str:
-    """The first choice in this form.
+    """The first choice in this form, with the sizes that a config or the data told.
 
     >>> from headwise.advice.advisor import advise_numbers
     >>> json.loads(exported(advise_numbers(512, 768), "qwen3"))["head_dim"]
@@ -37,10 +34,21 @@ def exported(advice: Advice, form: str) -> str:
     if form == "torch":
         return _layer_call(geometry)
     _refuse_unless_expressible(geometry, form)
-    width = MLP_WIDTHS * geometry.width
-    sizes = ModelSizes(LAYERS, width, VOCABULARY, advice.evidence.length)
+    sizes = advice.sizes.completed(geometry.width, advice.evidence.length)
     family = {"architectures": [ARCHITECTURES[form]], "model_type": form}
     return json.dumps(family | config_fields(geometry, sizes), indent=2)
+
+
+def assumed_sizes(advice: Advice, form: str) -> str:
+    """The sizes in that form which nobody told, in words; empty if there are none.
+
+    >>> from headwise.advice.advisor import advise_numbers
+    >>> assumed_sizes(advise_numbers(512, 768), "qwen3")
+    'num_hidden_layers 12, intermediate_size 3072, vocab_size 32000'
+    """
+    if form == "torch":
+        return ""
+    return advice.sizes.assumed(advice.evidence.width, advice.evidence.length)
 
 
 def _refuse_unless_expressible(geometry: HeadGeometry, form: str) -> None:

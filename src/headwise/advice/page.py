@@ -25,8 +25,8 @@ def report_page(advice: Advice) -> str:
     >>> "<script" in text, "src=" in text, "@import" in text
     (False, False, False)
     """
-    lead = f"{headline(advice)} Asked of: {advice.evidence.words}."
-    return page(TITLE, lead, sections(advice), foot=CLOSING)
+    lead = (headline(advice), advice.caveat or "", f"Asked of: {advice.evidence.words}.")
+    return page(TITLE, " ".join(filter(None, lead)), sections(advice), foot=CLOSING)
 
 
 def fragment(advice: Advice) -> str:
@@ -34,8 +34,9 @@ def fragment(advice: Advice) -> str:
     from html import escape
 
     words = "".join(f"<p>{escape(line)}</p>" for line in advice.findings)
+    caveat = f"<p>{escape(advice.caveat)}</p>" if advice.caveat else ""
     return (
-        f"<div><p><strong>{escape(headline(advice))}</strong></p>{rank_figure(advice)}"
+        f"<div><p><strong>{escape(headline(advice))}</strong></p>{caveat}{rank_figure(advice)}"
         f"{cost_table(advice).html()}<p>{escape(_floor_words(advice))}</p>{words}"
         f"<p><em>{escape(CLOSING)}</em></p></div>"
     )

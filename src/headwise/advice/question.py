@@ -18,6 +18,9 @@ MaskName = Literal["none", "causal"]
 #: Bytes of a number in the key-value cache: bfloat16 or float16.
 CACHE_NUMBER = 2
 
+#: More heads than this no layer has.
+MOST_HEADS = 65_536
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -73,6 +76,10 @@ class Constraints:
 
     def __post_init__(self) -> None:
         _refuse_unless_positive(self)
+        if self.heads is not None and self.heads > MOST_HEADS:
+            raise BadInputError(
+                f"{self.heads} heads were asked for", hint=f"pass at most {MOST_HEADS:,}"
+            )
         if self.kind is not None and self.kind not in get_args(Kind):
             raise BadInputError(f"there is no kind {self.kind!r}", hint="choose mha, gqa or mla")
         if self.rank is not None and self.rank % self.multiple_of:
@@ -88,6 +95,18 @@ class Constraints:
         (True, False)
         """
         return self.heads in (None, heads) and self.rank in (None, rank)
+
+    def refuse_beyond(self, width: int) -> None:
+        """Refuse a rank, or a step between ranks, that is larger than the width of the model.
+
+        >>> Constraints(rank=64).refuse_beyond(64)
+        """
+        for name, value in (("rank", self.rank), ("multiple_of", self.multiple_of)):
+            if value is not None and value > width:
+                raise BadInputError(
+                    f"{name} {value} is above the width, {width}",
+                    hint=f"pass at most {width}: no rank above the width adds anything",
+                )
 
     def rounded(self, rank: int) -> int:
         """The least allowed rank that is not below ``rank``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.advice.candidates import HABIT, content_rank
+from headwise.advice.candidates import FEWEST_HEADS, HABIT, content_rank, usual_heads
 from headwise.advice.curves import START_WORDS, RankCurve
 from headwise.advice.evidence import Evidence
 from headwise.advice.result import Choice, named, needed_rank
@@ -29,7 +29,7 @@ ROLE_WORDS = {
     "smaller rank": "All heads, with the largest rank that the budget allows.",
     "one head": "One head, with the largest rank that the budget allows.",
     "habit": f"Habit: head dimension {HABIT}, heads = width / {HABIT}.",
-    "largest": "The largest rank that was looked at.",
+    "largest": "The largest rank that was looked at or is named here.",
     "present": "The model as it is.",
 }
 
@@ -41,6 +41,25 @@ def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
     lines = [_mixing(evidence, rank), _retrieval(evidence, rank), _binding(evidence, rank)]
     lines += _about_tokens(evidence)
     return tuple(lines)
+
+
+def heads_reason(best: Choice, heads: int, present: HeadGeometry | None) -> str:
+    """Why the first choice has so many heads, where nobody fixed them; ``heads`` is the aim."""
+    width, number = best.geometry.width, best.geometry.heads
+    habit = usual_heads(width)
+    if number != heads:
+        why = f"what the budget leaves of {heads}"
+    elif present is not None:
+        why = "as many as the model has"
+    elif number < habit:
+        why = "as many of this rank as fill the width"
+    elif habit == FEWEST_HEADS:
+        why = f"the fewest that are advised, where habit has {max(1, width // HABIT)}"
+    else:
+        why = f"as many as habit has, width / {HABIT}"
+    return (
+        f"Heads: {number}, {why}. Rank does not decide their number: give --heads if you know it."
+    )
 
 
 def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
@@ -57,7 +76,12 @@ def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
 
 
 def choice_reasons(
-    role: str, geometry: HeadGeometry, share: float, floor: float, rank: RankChoice
+    role: str,
+    geometry: HeadGeometry,
+    share: float,
+    floor: float,
+    exact: bool,
+    rank: RankChoice,
 ) -> tuple[str, ...]:
     """Why this geometry is named, and what it reaches."""
     r, needed = content_rank(geometry), needed_rank(rank)
@@ -69,11 +93,11 @@ def choice_reasons(
     else:
         reached += "."
     fixed = role == "advised" and r < needed
-    return FIXED_WORDS if fixed else ROLE_WORDS[role], reached, _lookup(r, floor, rank)
+    return FIXED_WORDS if fixed else ROLE_WORDS[role], reached, _lookup(floor, exact)
 
 
-def _lookup(rank: int, floor: float, advised: RankChoice) -> str:
-    if rank >= advised.retrieval:
+def _lookup(floor: float, exact: bool) -> str:
+    if exact:
         return "Exact lookup is possible at this rank."
     if floor < NEGLIGIBLE:
         return "Its rank is too low for one head to look up exactly; no bound forbids it to all."
@@ -107,9 +131,11 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
         )
     dimension = evidence.statistics.effective_dimension
     own = "embedded tokens fill" if evidence.learned else "tokens fill"
+    capped = MARGIN * dimension > evidence.width
+    takes = f"{MARGIN} times that{'; no more than the width' if capped else ''}"
     return (
         f"Retrieval: the {own} an effective dimension of {dimension:.1f}; looking one of them up "
-        f"takes about {MARGIN} times that, rank {rank.retrieval}."
+        f"takes about {takes}, rank {rank.retrieval}."
     )
 
 
@@ -136,14 +162,10 @@ def _binding(evidence: Evidence, rank: RankChoice) -> str:
 def _about_tokens(evidence: Evidence) -> list[str]:
     found = evidence.statistics
     if found is None:
-        lines = [
-            "The law holds for orthonormal tokens and sharp attention to all of them; real tokens "
-            "mostly saturate earlier."
-        ]
         bounded = bounded_dims(evidence.length, judged_curve(evidence.curves))
         dims = ", ".join(map(str, bounded))
-        bound = f"At this length its values at head dimensions {dims} are upper bounds."
-        return lines + ([bound] if bounded else []) + _about_mask(evidence)
+        bound = f"At this length the law's values at head dimensions {dims} are upper bounds."
+        return ([bound] if bounded else []) + _about_mask(evidence)
     lines = _about_mask(evidence)
     if found.mean_share > LARGE_MEAN:
         lines.append(

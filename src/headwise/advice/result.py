@@ -9,7 +9,8 @@ from headwise.advice.candidates import content_rank
 from headwise.advice.costs import Costs
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence
-from headwise.advice.rule import RankChoice, judged_curve
+from headwise.advice.rule import Bound, RankChoice, judged_curve
+from headwise.advice.sizes import UNKNOWN, KnownSizes
 from headwise.geometry import HeadGeometry, LatentGeometry
 
 #: What the answer does not promise; every form of it ends with this.
@@ -20,13 +21,22 @@ CLOSING = (
 )
 
 
+#: What stands below the headline where there were no data, by the need that decides.
+CAVEATS: dict[Bound, str] = {
+    "mixing": "No data were given: this rests on the law of sharp attention on orthonormal tokens. "
+    "Real tokens mostly saturate far earlier: pass --data to measure yours.",
+    "retrieval": "No data were given: this supposes tokens that fill every dimension of the width. "
+    "Real tokens mostly fill far fewer: pass --data to measure yours.",
+}
+
+
 @dataclass(frozen=True)
 class Choice:
     """One geometry: its role, what it costs, what it reaches, and why it stands where it does.
 
     ``plateau_share`` is how much of the plateau its ``rank`` reaches; ``floor`` the least
-    error of exact lookup at that rank and number of heads; ``meets`` whether the need that
-    decides is met.
+    error of exact lookup at that rank and number of heads; ``exact`` whether one head of that
+    rank can look tokens up exactly; ``meets`` whether the need that decides is met.
     """
 
     role: str
@@ -36,6 +46,7 @@ class Choice:
     against_largest: dict[str, float]
     plateau_share: float
     floor: float
+    exact: bool
     meets: bool
     reasons: tuple[str, ...]
 
@@ -49,6 +60,7 @@ class Choice:
 class Advice:
     """Ranked choices, the geometries they are compared with, and the evidence.
 
+    ``sizes`` are those of the model that a config or the data told, for an export.
     It prints itself: as text, and in a notebook as a page with curves.
 
     >>> from headwise.advice import advise_numbers
@@ -61,6 +73,7 @@ class Advice:
     choices: tuple[Choice, ...]
     references: tuple[Choice, ...]
     findings: tuple[str, ...]
+    sizes: KnownSizes = UNKNOWN
 
     @property
     def best(self) -> Choice:
@@ -72,10 +85,21 @@ class Advice:
         """The curve the rule was read on."""
         return judged_curve(self.evidence.curves)
 
+    @property
+    def caveat(self) -> str | None:
+        """What to know before the headline is believed; None where data were measured.
+
+        >>> from headwise.advice import advise_numbers
+        >>> str(advise_numbers(512, 768).caveat).partition(":")[0]
+        'No data were given'
+        """
+        return CAVEATS[self.rank.binds] if self.evidence.statistics is None else None
+
     def as_json(self) -> dict[str, Any]:
         """Everything, as plain numbers, lists and words."""
         return {
             "question": self.evidence.words,
+            "caveat": self.caveat,
             "length": self.evidence.length,
             "width": self.evidence.width,
             "mask": self.evidence.mask,
@@ -96,7 +120,8 @@ class Advice:
         from headwise.advice.tables import cost_table
 
         meaning = floor_words(self.evidence.effective_dimension)
-        parts = [headline(self), cost_table(self).text(), meaning, *self.findings, CLOSING]
+        first = headline(self) if self.caveat is None else f"{headline(self)}\n{self.caveat}"
+        parts = [first, cost_table(self).text(), meaning, *self.findings, CLOSING]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:

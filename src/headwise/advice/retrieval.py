@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
+from headwise.advice.rule import whole_dimension
 from headwise.theory.harmonics import error_lower_bound
 
 #: A bound below this says nothing.
@@ -18,10 +17,18 @@ def retrieval_floor(effective_dimension: float, rank: int, heads: int) -> float:
     >>> retrieval_floor(63.7, 64, heads=1), round(retrieval_floor(64.0, 8, heads=8), 4)
     (0.0, 0.1768)
     """
-    dimension = max(1, math.ceil(effective_dimension - 0.05))
-    if rank >= dimension:
+    if is_exact(effective_dimension, rank):
         return 0.0
-    return error_lower_bound(max(2, dimension), rank, heads)
+    return error_lower_bound(max(2, whole_dimension(effective_dimension)), rank, heads)
+
+
+def is_exact(effective_dimension: float, rank: int) -> bool:
+    """Whether one head of this rank can look isotropic tokens of that dimension up exactly.
+
+    >>> is_exact(7.02, 7), is_exact(7.2, 7)
+    (True, False)
+    """
+    return rank >= whole_dimension(effective_dimension)
 
 
 def shown_floor(floor: float, exact: bool) -> str:
@@ -39,7 +46,7 @@ def shown_floor(floor: float, exact: bool) -> str:
 
 def floor_words(effective_dimension: float) -> str:
     """What the cells mean, for the line under the table."""
-    dimension = max(1, math.ceil(effective_dimension - 0.05))
+    dimension = whole_dimension(effective_dimension)
     return (
         "Lookup error: the least mean squared error with which so many heads of that rank find the "
         f"nearer of two isotropic tokens in {dimension} dimensions (heads paper's lower bound). "

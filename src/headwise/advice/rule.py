@@ -43,8 +43,8 @@ class RankChoice:
     """The rank that is advised, and the needs it was chosen from.
 
     ``mixing`` is where the judged curve saturates, ``reached`` whether it does so at all below
-    the largest rank looked at; ``retrieval`` is ``MARGIN`` times the effective dimension;
-    ``paper`` is the rank paper's rule on its own curve, for comparison.
+    the largest rank looked at; ``retrieval`` is ``MARGIN`` times the effective dimension, at
+    most the width; ``paper`` is the rank paper's rule on its own curve, for comparison.
     """
 
     rank: int
@@ -67,27 +67,37 @@ def judged_curve(curves: tuple[RankCurve, ...]) -> RankCurve:
 
 
 def choose_rank(
-    curves: tuple[RankCurve, ...], effective_dimension: float, learned: bool, need: Need
+    curves: tuple[RankCurve, ...], effective_dimension: float, width: int, learned: bool, need: Need
 ) -> RankChoice:
-    """The advised rank.
+    """The advised rank, in a model of that width.
 
     >>> curve = RankCurve("model", (1, 2, 4), (0.3, 0.7, 1.0), (0.0,) * 3, 8, 1.0, "measured")
-    >>> choose_rank((curve,), effective_dimension=2.6, learned=False, need="data").rank
+    >>> choose_rank((curve,), effective_dimension=2.6, width=8, learned=False, need="mixing").rank
     4
-    >>> choose_rank((curve,), effective_dimension=1.4, learned=False, need="retrieval").rank
-    3
+    >>> choose_rank((curve,), effective_dimension=2.6, width=8, learned=False, need="data").rank
+    6
+    >>> choose_rank((curve,), effective_dimension=2.6, width=5, learned=False, need="data").rank
+    5
     """
     curve = judged_curve(curves)
     found = our_saturation(curve, SLACK)
     mixing = curve.head_dims[-1] if found is None else found
-    # 7.02 is a rounding away from 7, not a need for 8; no rank above the width adds anything.
-    wide = min(MARGIN * effective_dimension, max(effective_dimension, curve.head_dims[-1]))
-    retrieval = max(1, math.ceil(wide - 0.05))
+    # No rank above the width adds anything.
+    retrieval = min(whole_dimension(MARGIN * effective_dimension), width)
     wanted: dict[Bound, int] = {"mixing": mixing, "retrieval": retrieval}
     binds = max(_counted(need, learned), key=lambda name: wanted[name])
     paper = paper_saturation(_papers_curve(curves))
     reached = found is not None
     return RankChoice(wanted[binds], mixing, reached, retrieval, paper, need, binds)
+
+
+def whole_dimension(dimension: float) -> int:
+    """The directions that a dimension counts: 7.02 is a rounding away from 7, and no need for 8.
+
+    >>> whole_dimension(7.02), whole_dimension(7.2), whole_dimension(0.0)
+    (7, 8, 1)
+    """
+    return max(1, math.ceil(dimension - 0.05))
 
 
 def _papers_curve(curves: tuple[RankCurve, ...]) -> RankCurve:

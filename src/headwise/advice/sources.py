@@ -89,7 +89,12 @@ def _of_text(path: Path, reading: Reading) -> TokenSet:
     else:
         encode, size = tokenizer_file(reading.tokenizer)
         ids = encode(text)
-    found = token_set(windows(ids, min(length, MOST_LENGTH, max(2, len(ids)))), reading.width)
+    if len(ids) < 2:
+        raise BadInputError(
+            f"{path} has too few tokens ({len(ids)}, tokenizer {reading.tokenizer})",
+            hint="pass a text of at least 2 tokens, better of hundreds",
+        )
+    found = token_set(windows(ids, min(length, MOST_LENGTH, len(ids))), reading.width)
     return with_vocabulary(found, reading.vocabulary or size)
 
 

@@ -32,7 +32,7 @@ def cost_table(advice: Advice) -> Table:
     >>> cost_table(advise_numbers(128, 64)).rows[0][0]
     '1 advised'
     """
-    return Table(COLUMNS, tuple(_row(name, choice, advice) for name, choice in named_rows(advice)))
+    return Table(COLUMNS, tuple(_row(name, choice) for name, choice in named_rows(advice)))
 
 
 def named_rows(advice: Advice) -> list[tuple[str, Choice]]:
@@ -70,7 +70,7 @@ def _numbered(advice: Advice) -> list[tuple[str, Choice]]:
     return ranked + [(choice.role, choice) for choice in advice.references]
 
 
-def _row(name: str, choice: Choice, advice: Advice) -> tuple[str | int, ...]:
+def _row(name: str, choice: Choice) -> tuple[str | int, ...]:
     g, costs = choice.geometry, choice.costs
     return (
         name,
@@ -85,7 +85,7 @@ def _row(name: str, choice: Choice, advice: Advice) -> tuple[str | int, ...]:
         f"{costs.cache_bytes_per_token:,}",
         f"{choice.plateau_share:.0%}",
         met(choice),
-        shown_floor(choice.floor, choice.rank >= advice.rank.retrieval),
+        shown_floor(choice.floor, choice.exact),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,8 +53,8 @@ Data = Annotated[
     str | None,
     typer.Option(
         "--data",
-        help="digits, a file (.npy, .npz, .safetensors, .txt), a folder of images, or "
-        "PACKAGE:FUNCTION that gives batches of tokens.",
+        help="digits, a file (.npy, .npz, .pt, .pth, .safetensors, .txt), a folder of images, "
+        "or PACKAGE:FUNCTION that gives batches of tokens.",
         show_default="digits",
     ),
 ]
@@ -99,9 +100,17 @@ Mask = Annotated[
 Patch = Annotated[
     int | None, typer.Option("--patch", help="Side of an image patch.", show_default=False)
 ]
-Size = Annotated[int, typer.Option("--size", help="Side that images of a folder are scaled to.")]
+Size = Annotated[
+    int | None,
+    typer.Option("--size", help="Side that images of a folder are scaled to.", show_default="32"),
+]
 Tokenizer = Annotated[
-    str, typer.Option("--tokenizer", help="For text: character, word, or a tokenizer.json.")
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        help="For text: character, word, or a tokenizer.json.",
+        show_default="word",
+    ),
 ]
 Vocabulary = Annotated[
     int | None, typer.Option("--vocabulary", help="Number of token ids.", show_default=False)
@@ -136,8 +145,8 @@ def advise(
     need: Need = Needs.data,
     mask: Mask = None,
     patch: Patch = None,
-    size: Size = 32,
-    tokenizer: Tokenizer = "word",
+    size: Size = None,
+    tokenizer: Tokenizer = None,
     vocabulary: Vocabulary = None,
     name: Name = None,
     seed: Seed = 0,
@@ -159,10 +168,11 @@ def advise(
     if export and as_json:
         raise UsageError("pass either --export or --json, and not both")
     model = read_config(config) if config else None
-    options = {"patch": patch, "size": size, "tokenizer": tokenizer}
+    options: dict[str, int | str | None] = {"patch": patch, "size": size, "tokenizer": tokenizer}
     options |= {"vocabulary": vocabulary, "name": name}
+    given = {option: value for option, value in options.items() if value is not None}
     chosen = mask.value if mask else (model.mask if model else "none")
-    evidence = _evidence(data, model, (length, width), options, (seed, chosen))
+    evidence = _evidence(data, model, (length, width), given, (seed, chosen))
     if model is None:
         answer = decide(evidence, budget, constraints, need.value)
     else:
@@ -174,7 +184,7 @@ def _evidence(
     data: str | None,
     model: ModelConfig | None,
     sizes: tuple[float | None, int | None],
-    options: dict[str, int | str | None],
+    options: Mapping[str, int | str],
     drawing: tuple[int, MaskName],
 ) -> Evidence:
     """From numbers where no data are named and there are numbers, else measured."""
@@ -189,14 +199,23 @@ def _evidence(
 
         if width is None:
             raise UsageError("--length needs --width: the law has no data to take it from")
+        _refuse_without_data(options)
         return numbers_evidence(length, width, drawing[1])
+    if data is None and width is not None:
+        raise UsageError(f"--width {width} needs --length (for the law) or --data (to measure)")
     return _measured(data or "digits", (length, width), options, drawing)
+
+
+def _refuse_without_data(options: Mapping[str, int | str]) -> None:
+    if options:
+        names = ", ".join(f"--{name}" for name in options)
+        raise UsageError(f"only data are read with {names}: pass --data too, or leave it out")
 
 
 def _measured(
     data: str,
     sizes: tuple[float | None, int | None],
-    options: dict[str, int | str | None],
+    options: Mapping[str, int | str],
     drawing: tuple[int, MaskName],
 ) -> Evidence:
     from headwise.advice.advisor import evidence_of
@@ -223,9 +242,11 @@ def _give(answer: Advice, export: Forms | None, as_json: bool, out: Path | None)
 
         write_page(report_page(answer), out)
     if export is not None:
-        from headwise.advice.export import exported
+        from headwise.advice.export import assumed_sizes, exported
 
         typer.echo(exported(answer, export.value))
+        if assumed := assumed_sizes(answer, export.value):
+            typer.echo(f"assumed, change them to yours: {assumed}", err=True)
     elif as_json:
         print_json(answer.as_json())
     else:

@@ -20,7 +20,10 @@ def show(advice: Advice) -> None:
     """The whole answer."""
     out = screen()
     out.print(f"Asked of {advice.evidence.words}.\n")
-    out.print(f"[bold]{headline(advice)}[/bold]\n")
+    out.print(f"[bold]{headline(advice)}[/bold]")
+    if advice.caveat is not None:
+        out.print(advice.caveat)
+    out.print()
     out.print(terminal_curves(advice.evidence.curves, advice.rank.rank), markup=False)
     out.print()
     out.print(_geometries(advice))
@@ -45,10 +48,7 @@ def _geometries(advice: Advice) -> Table:
     columns["value\nrank"] = [str(choice.geometry.v_rank) for _, _, choice in rows]
     columns["of\nplateau"] = [f"{choice.plateau_share:.0%}" for _, _, choice in rows]
     columns["meets\nneed"] = [met(choice) for _, _, choice in rows]
-    exact = [choice.rank >= advice.rank.retrieval for _, _, choice in rows]
-    columns["lookup\nerror"] = [
-        shown_floor(choice.floor, sure) for (_, _, choice), sure in zip(rows, exact, strict=True)
-    ]
+    columns["lookup\nerror"] = [shown_floor(choice.floor, choice.exact) for _, _, choice in rows]
     table = _empty(list(columns))
     for (name, style, _), *cells in zip(rows, *columns.values(), strict=True):
         table.add_row(name, *cells, style=style)
@@ -63,7 +63,8 @@ def _costs(advice: Advice) -> Table:
         # All names stand in the table above; here is room for one.
         name = names.partition(" = ")[0]
         cells = [
-            f"{short(getattr(choice.costs, field))}{habit:6.0%}{choice.against_largest[field]:8.0%}"
+            f"{short(getattr(choice.costs, field))} {share(habit):>5} "
+            f"{share(choice.against_largest[field]):>7}"
             for field, habit in choice.against_habit.items()
         ]
         table.add_row(name, *cells, style=style)
@@ -88,6 +89,15 @@ def _empty(titles: list[str]) -> Table:
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
     return table
+
+
+def share(ratio: float) -> str:
+    """A share in percent, and as a multiple where that would be too long.
+
+    >>> share(0.382), share(4.0), share(65_536.0)
+    ('38%', '400%', '65.5k×')
+    """
+    return f"{ratio:.0%}" if ratio < 100 else f"{short(round(ratio))}×"
 
 
 def short(number: int | float) -> str:
