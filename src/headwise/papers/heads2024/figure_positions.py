@@ -21,9 +21,15 @@ from headwise.runs import Row, Spec
 Printed = dict[tuple[str, int], dict[Place, float]]
 
 
+#: Width, tokens and copies where they are not the paper's.
+SIZES = {
+    Scale.MINIATURE: {"width": 8, "tokens": 4, "copies": 2},
+    Scale.LAPTOP: {"width": 16, "tokens": 8, "copies": 4},
+}
+
+
 def _questions(scale: Scale) -> list[Spec]:
-    tiny = {"width": 8, "tokens": 4, "copies": 2}
-    sizes = tiny if scale is Scale.MINIATURE else {"copies": 8}
+    sizes = SIZES.get(scale, {"copies": 8})
     return cheap_first(
         spec
         for (positions, layers), schedule in POSITIONS[scale].items()
@@ -35,7 +41,7 @@ def _questions(scale: Scale) -> list[Spec]:
 
 def _present(answers: Answers) -> Presentation:
     rows = answers.rows()
-    printed = {} if answers.scale is Scale.MINIATURE else _printed()
+    printed = {} if answers.scale in SIZES else _printed()
     pairs = []
     for layers in sorted({row["layers"] for row in rows}):
         labelled = grouped([r for r in rows if r["layers"] == layers], "positions", "{}")

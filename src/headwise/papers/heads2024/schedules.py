@@ -98,6 +98,10 @@ POSITIONS: dict[Scale, dict[tuple[str, int], Schedule]] = {
         (positions, 1): Schedule(20, (2, 8), more=_TINY)
         for positions in ("none", "additive", "concatenated")
     },
+    Scale.LAPTOP: {
+        (positions, 1): Schedule(1500, (1, 4, 16), more=_SMALL | {"learning_rate": 0.01})
+        for positions in ("none", "additive", "concatenated")
+    },
     Scale.GPU: {
         ("additive", 1): Schedule(2500, more=_slow_start(0.01, 0.2)),
         ("additive", 3): Schedule(3000, (1, 4, 16, 64), more=_slow_start(0.006, 0.4)),
