@@ -72,15 +72,15 @@ class LearnedAdditive(PositionRule):
 
 
 class LearnedConcatenated(PositionRule):
-    """A learned vector per position, put behind the token; drawn N(0, 1).
+    """A learned vector per position, put behind the token; drawn N(0, spread²).
 
     >>> LearnedConcatenated(length=5, extra=4).embed(torch.zeros(1, 2, 3)).shape
     torch.Size([1, 2, 7])
     """
 
-    def __init__(self, length: int, extra: int, seed: int = 0) -> None:
+    def __init__(self, length: int, extra: int, seed: int = 0, spread: float = 1.0) -> None:
         super().__init__()
-        self.table = _table(length, extra, 1.0, seed)
+        self.table = _table(length, extra, spread, seed)
 
     def embed(self, tokens: Float[Tensor, "b n w"]) -> Tensor:
         """The token and behind it the vector of its position."""

@@ -32,8 +32,8 @@ class NeighbourShape:
     """Sizes of one model. It has H = copies · width / rank heads in each layer.
 
     With ``positions="concatenated"`` every token carries ``position_width`` learned dimensions
-    more, all maps are that much wider, and the first ``width`` dimensions are the answer. The
-    number of heads is the same.
+    more, about as long as the points at the start, all maps are that much wider, and the first
+    ``width`` dimensions are the answer. The number of heads is the same.
 
     >>> NeighbourShape(width=64, rank=1, copies=64).heads
     4096
@@ -132,7 +132,9 @@ def _position(shape: NeighbourShape, seed: int) -> PositionRule:
     if shape.positions == "additive":
         return LearnedAdditive(shape.tokens, shape.width, seed)
     if shape.positions == "concatenated":
-        return LearnedConcatenated(shape.tokens, shape.position_width, seed)
+        # As long as the points, which lie on the sphere: longer ones would drown them at the start.
+        spread = shape.position_width**-0.5
+        return LearnedConcatenated(shape.tokens, shape.position_width, seed, spread)
     return NoPosition()
 
 
