@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from headwise.errors import BadInputError
 from headwise.report.tables import Table
+from headwise.report.writing import write_whole
 
 _CSS = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #1a1a1a; background: #fff;
@@ -71,17 +71,7 @@ def write_page(text: str, path: str | os.PathLike[str]) -> Path:
     >>> write_page(page("Report", "", []), Path(tempfile.mkdtemp()) / "report.html").name
     'report.html'
     """
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise BadInputError(
-            f"{path} cannot be written ({error.strerror})", hint="choose another --out"
-        ) from None
-    return path
+    return write_whole(Path(path), text.encode())
 
 
 def _anchor(number: int) -> str:

@@ -15,8 +15,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from headwise.errors import BadInputError, ExecutorError
+from headwise.errors import ExecutorError
 from headwise.report.figures import Panel, draw, in_style
+from headwise.report.writing import write_whole
 
 #: What files are written of each figure.
 FORMATS = (".png", ".svg", ".pdf")
@@ -86,16 +87,10 @@ def save_rendered(files: Rendered, stem: str | os.PathLike[str]) -> list[Path]:
     ['line.svg']
     """
     stem = Path(stem)
-    paths = [stem.with_name(stem.name + ending) for ending in files]
-    try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        for path, content in zip(paths, files.values(), strict=True):
-            path.write_bytes(content)
-    except OSError as error:
-        raise BadInputError(
-            f"{stem} cannot be written ({error.strerror})", hint="choose another --out"
-        ) from None
-    return paths
+    return [
+        write_whole(stem.with_name(stem.name + ending), content)
+        for ending, content in files.items()
+    ]
 
 
 def inline_svg(figure: Any) -> str:
