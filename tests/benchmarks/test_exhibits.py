@@ -30,7 +30,11 @@ def test_ten_thousand_rows_load_and_draw_in_seconds(bench, tmp_path):
 def test_both_contestants_count_the_same(bench, monkeypatch):
     monkeypatch.setattr(bench, "HEADS", 2)
     monkeypatch.setattr(bench, "BATCH", 2)
-    bench.refuse_differing(100, 64, bench.contestants(100, 64))
+    rivals = bench.contestants(100, 64)
+    bench.refuse_differing(100, 64, rivals)
+    counted = [int(n) for part in rivals["headwise"]() for n in part.low.flatten()]
+    assert counted == [int(n) for part in rivals["matrix_rank"]() for n in part.flatten()]
+    assert len(counted) == 2 * 2
 
 
 def test_differing_counts_are_refused(bench, monkeypatch):

@@ -16,6 +16,14 @@ class Ran:
     out: str
     err: str
 
+    def one_line(self, code: int) -> str:
+        """What a refusal said: one line, nothing else, and this exit code."""
+        assert self.code == code
+        assert self.out == ""
+        assert self.err.startswith("headwise: ")
+        assert self.err.count("\n") == 1
+        return self.err
+
 
 Command = Callable[..., Ran]
 

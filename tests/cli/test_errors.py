@@ -16,14 +16,6 @@ def saved(tmp_path):
     return save
 
 
-def one_line(ran, code):
-    assert ran.code == code
-    assert ran.out == ""
-    assert ran.err.startswith("headwise: ")
-    assert ran.err.count("\n") == 1
-    return ran.err
-
-
 @pytest.mark.parametrize(
     ("array", "words"),
     [
@@ -41,39 +33,39 @@ def one_line(ran, code):
     ],
 )
 def test_arrays_that_are_not_matrices(headwise, saved, array, words):
-    assert words in one_line(headwise("rank", saved(array)), 1)
+    assert words in headwise("rank", saved(array)).one_line(1)
 
 
 def test_a_row_of_logits_that_masks_everything(headwise, saved):
     path = saved(np.array([[0.0, -np.inf], [-np.inf, -np.inf]]))
-    assert "mask everything; drop those rows" in one_line(headwise("rank", path, "--logits"), 1)
+    assert "mask everything; drop those rows" in headwise("rank", path, "--logits").one_line(1)
 
 
 def test_queries_and_keys_that_do_not_fit(headwise, saved):
     q = saved(np.ones((5, 3)), "q.npy")
     for shape, words in (((5, 4), "3 dimensions per head, keys 4"), ((2, 5, 3), "batch shape")):
         k = saved(np.ones(shape), "k.npy")
-        assert words in one_line(headwise("rank", "--queries", q, "--keys", k), 1)
+        assert words in headwise("rank", "--queries", q, "--keys", k).one_line(1)
 
 
 def test_a_causal_mask_needs_as_many_keys_as_queries(headwise, saved):
     q, k = saved(np.ones((5, 3)), "q.npy"), saved(np.ones((7, 3)), "k.npy")
     ran = headwise("rank", "--queries", q, "--keys", k, "--mask", "causal")
-    assert "ambiguous for 5 queries and 7 keys; pass the mask as a file" in one_line(ran, 1)
+    assert "ambiguous for 5 queries and 7 keys; pass the mask as a file" in ran.one_line(1)
     assert headwise("rank", "--queries", q, "--keys", k).code == 0
 
 
 def test_a_mask_that_leaves_a_row_nothing(headwise, saved):
     q, mask = saved(np.ones((2, 3)), "q.npy"), saved(np.array([[True, False]] * 2).T, "m.npy")
     ran = headwise("rank", "--queries", q, "--keys", q, "--mask", mask)
-    assert "masks every key" in one_line(ran, 1)
+    assert "masks every key" in ran.one_line(1)
 
 
 @pytest.mark.parametrize("temperature", ["0", "-1", "nan", "inf"])
 def test_temperatures_that_are_not_positive(headwise, saved, temperature):
     q = saved(np.ones((2, 3)))
     ran = headwise("rank", "--queries", q, "--keys", q, "--temperature", temperature)
-    assert "temperature must be a positive number" in one_line(ran, 1)
+    assert "temperature must be a positive number" in ran.one_line(1)
 
 
 @pytest.mark.parametrize(
@@ -88,15 +80,15 @@ def test_temperatures_that_are_not_positive(headwise, saved, temperature):
     ],
 )
 def test_tolerances_that_are_none(headwise, saved, tolerance, code, words):
-    assert words in one_line(headwise("rank", saved(np.eye(2)), "--tolerance", tolerance), code)
+    assert words in headwise("rank", saved(np.eye(2)), "--tolerance", tolerance).one_line(code)
 
 
 def test_masks_that_are_none(headwise, saved):
     q = saved(np.ones((2, 3)))
     ran = headwise("rank", "--queries", q, "--keys", q, "--mask", "cuasal")
-    assert "'cuasal' is neither a rule nor a file; pass none, causal" in one_line(ran, 2)
+    assert "'cuasal' is neither a rule nor a file; pass none, causal" in ran.one_line(2)
     ran = headwise("rank", "--queries", q, "--keys", q, "--mask", "window:0")
-    assert "width 0 lets no key in" in one_line(ran, 1)
+    assert "width 0 lets no key in" in ran.one_line(1)
 
 
 @pytest.mark.parametrize(
@@ -115,11 +107,11 @@ def test_masks_that_are_none(headwise, saved):
     ],
 )
 def test_options_that_do_not_go_together(headwise, arguments, words):
-    assert words in one_line(headwise("rank", *arguments), 2)
+    assert words in headwise("rank", *arguments).one_line(2)
 
 
 def test_an_unknown_verb(headwise):
-    assert "No such command 'rnk'" in one_line(headwise("rnk"), 2)
+    assert "No such command 'rnk'" in headwise("rnk").one_line(2)
 
 
 def test_no_verb_shows_the_help(headwise):
@@ -151,7 +143,7 @@ class Pickled:
 def test_a_pickle_is_never_executed(headwise, tmp_path, save):
     trap = tmp_path / "executed"
     save(Pickled(trap), tmp_path / "a.pt")
-    err = one_line(headwise("rank", tmp_path / "a.pt"), 1)
+    err = headwise("rank", tmp_path / "a.pt").one_line(1)
     assert "nothing was executed" in err or "never runs" in err
     assert not trap.exists()
 
@@ -166,5 +158,5 @@ def test_the_trap_would_spring(tmp_path):
 def test_processes_end_with_one_line_and_the_right_code(headwise_process, tmp_path):
     np.save(tmp_path / "a.npy", np.eye(3))
     assert headwise_process("rank", tmp_path / "a.npy").code == 0
-    assert "there is no file" in one_line(headwise_process("rank", tmp_path / "b.npy"), 1)
-    assert "--bogus" in one_line(headwise_process("rank", "--bogus"), 2)
+    assert "there is no file" in headwise_process("rank", tmp_path / "b.npy").one_line(1)
+    assert "--bogus" in headwise_process("rank", "--bogus").one_line(2)

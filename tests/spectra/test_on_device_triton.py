@@ -108,10 +108,7 @@ def test_counts_from_the_kernels_are_those_of_the_cpu():
     kept = kernels().scan_log_weights(logits.to(DEVICE), REACH)
     entries = DominantEntries(3, (8, 61), kept, 1e-12, np.zeros(3))
     epsilon = np.full(3, 1e-8)
-    same_arrays(count_near_hardmax(entries, epsilon), count_by_arrays(entries, epsilon))
-
-
-def same_arrays(ours, theirs):
+    ours, theirs = count_near_hardmax(entries, epsilon), count_by_arrays(entries, epsilon)
     assert np.array_equal(ours[:2], theirs[:2])
     np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-12)
 
@@ -131,9 +128,9 @@ def test_any_layout():
     logits = stray_logits(2, 4, 24, seed=5)
     for view in (logits.mT[:, :3], logits[:, ::2], logits[..., 3:20], logits[:, :, ::2]):
         if bool((view.amax(-1) > -math.inf).all()):
-            same_log_weights(view)
-        same_matrices(signed(view))
-    same_log_weights(stray_logits(1, 1, 24, seed=6).expand(3, 2, 24))
+            assert same_log_weights(view) >= view.shape[0] * view.shape[1]
+        assert same_matrices(signed(view)) >= 1
+    assert same_log_weights(stray_logits(1, 1, 24, seed=6).expand(3, 2, 24)) >= 6
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # ∞ − ∞
