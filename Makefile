@@ -2,12 +2,12 @@
 # Each creates .venv when it is missing and installs exactly what constraints.txt says.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
+PIP := @$(BIN)/pip --disable-pip-version-check install --quiet --quiet -c constraints.txt
 
 .PHONY: demo test check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records
 
 demo: .venv/.runs
-	$(BIN)/headwise advise --out local/advice.html
+	@$(BIN)/headwise advise --out local/advice.html
 
 test: check
 	$(BIN)/pytest -n auto -q
@@ -62,8 +62,8 @@ verify-records: .venv/.develops
 	$(BIN)/python benchmarks/verify_records.py
 
 .venv/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headwise needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11")'
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headwise needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -m venv .venv
 
 .venv/.runs: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing headwise (a few minutes the first time)"
