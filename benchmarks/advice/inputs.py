@@ -23,10 +23,10 @@ from benchmarks.advice.sweep import Row, read_rows, task_names
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded
 from benchmarks.recording import provenance
 
-from headwise.advice.advisor import evidence_of
 from headwise.advice.curves import RankCurve
 from headwise.advice.embedding import TokenSet, token_set, with_vocabulary
 from headwise.advice.evidence import Evidence, TokenStatistics
+from headwise.advice.gathering import evidence_of
 from headwise.advice.measuring import Sampling
 from headwise.attention import HeadGeometry
 from headwise.attention.capture import views

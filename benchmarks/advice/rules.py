@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from headwise.advice.advisor import decide
+from headwise.advice.deciding import decide
 from headwise.advice.evidence import Evidence
 from headwise.advice.question import FREE, NO_LIMIT, Constraints
 from headwise.advice.saturation import paper_saturation

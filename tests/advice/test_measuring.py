@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from headwise.advice.advisor import evidence_of
 from headwise.advice.curves import head_dim_grid
 from headwise.advice.embedding import TokenSet
+from headwise.advice.gathering import evidence_of
 from headwise.advice.measuring import (
     FURTHER,
     HALF_WIDTH,

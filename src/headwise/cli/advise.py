@@ -159,8 +159,8 @@ def advise(
     Without options it looks at the embedded digits. With --length and --width it asks the
     finite law; with --config it judges a model; with --data it measures.
     """
-    from headwise.advice.advisor import decide, decide_for
     from headwise.advice.config import read_config
+    from headwise.advice.deciding import decide, decide_for
     from headwise.advice.question import Budget, Constraints
 
     budget = Budget(params, kv_bytes)
@@ -195,7 +195,7 @@ def _evidence(
         width = model.geometry.width
         length = length or (model.context if data is None else None)
     if data is None and length is not None:
-        from headwise.advice.advisor import numbers_evidence
+        from headwise.advice.gathering import numbers_evidence
 
         if width is None:
             raise UsageError("--length needs --width: the law has no data to take it from")
@@ -218,7 +218,7 @@ def _measured(
     options: Mapping[str, int | str],
     drawing: tuple[int, MaskName],
 ) -> Evidence:
-    from headwise.advice.advisor import evidence_of
+    from headwise.advice.gathering import evidence_of
     from headwise.advice.measuring import FIRST, Sampling
     from headwise.advice.question import checked_size
     from headwise.advice.sources import Reading, tokens_from

@@ -1,0 +1,171 @@
+"""From evidence to ranked geometries: the rank, the shapes of it, their order and their reasons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headwise.advice.candidates import (
+    Candidate,
+    candidates,
+    content_rank,
+    lookup,
+    once_each,
+    references,
+    usual_heads,
+)
+from headwise.advice.config import ModelConfig
+from headwise.advice.costs import Costs
+from headwise.advice.evidence import Evidence
+from headwise.advice.question import CACHE_NUMBER, Budget, Constraints, Need, checked_need
+from headwise.advice.reasons import choice_reasons, findings, heads_reason, verdict
+from headwise.advice.result import Advice, Choice, needed_rank
+from headwise.advice.retrieval import is_exact, retrieval_floor
+from headwise.advice.rule import RankChoice, choose_rank, judged_curve
+from headwise.advice.sizes import KnownSizes
+from headwise.geometry import HeadGeometry, LatentGeometry
+
+
+def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: Need) -> Advice:
+    """Rank the geometries that the evidence, the budget and the constraints leave."""
+    rank = _chosen_rank(evidence, constraints, need)
+    heads = constraints.heads or min(usual_heads(evidence.width), evidence.width // rank.rank or 1)
+    answer = _ranked(evidence, rank, heads, constraints, budget, [])
+    sizes = KnownSizes(None, None, evidence.vocabulary, evidence.length)
+    told = (*answer.findings, *_about_heads(answer, heads, constraints))
+    return replace(answer, findings=told, sizes=sizes)
+
+
+def decide_for(
+    config: ModelConfig, evidence: Evidence, budget: Budget, constraints: Constraints, need: Need
+) -> Advice:
+    """The same for a model that exists: what it has is judged, and nothing dearer is offered."""
+    present = config.geometry
+    if constraints.kind is None:
+        constraints = replace(constraints, kind=_kind(present), group=present.group)
+    if isinstance(present, LatentGeometry):
+        constraints = replace(constraints, latent=present)
+    cached = present.cache_bytes_per_token(CACHE_NUMBER)
+    budget = Budget(
+        min(budget.parameters or present.parameters, present.parameters),
+        min(budget.cache_bytes or cached, cached),
+    )
+    words = f"{config.family} ({evidence.words})"
+    evidence = replace(evidence, words=words)
+    rank = _chosen_rank(evidence, constraints, need)
+    heads = constraints.heads or present.heads
+    shown = [Candidate("present", present)]
+    answer = _ranked(evidence, rank, heads, constraints, budget, shown)
+    own = answer.references[0]
+    allowed = budget.allows(present) and constraints.keeps(present.heads, own.rank)
+    if allowed and not any(_better(choice, own) for choice in answer.choices):
+        answer = replace(answer, choices=(own, *answer.choices))
+    sizes = config.sizes
+    if sizes.vocabulary is None:
+        sizes = replace(sizes, vocabulary=evidence.vocabulary)
+    told = (verdict(own, answer.best, rank), *answer.findings)
+    told += _about_heads(answer, heads, constraints, present)
+    return replace(answer, findings=told, sizes=sizes)
+
+
+def _about_heads(
+    answer: Advice, heads: int, constraints: Constraints, present: HeadGeometry | None = None
+) -> tuple[str, ...]:
+    """Nothing where their number was fixed beforehand."""
+    return (heads_reason(answer.best, heads, present),) if constraints.heads is None else ()
+
+
+def _kind(geometry: HeadGeometry) -> str:
+    if isinstance(geometry, LatentGeometry):
+        return "mla"
+    return "mha" if geometry.kv_heads == geometry.heads else "gqa"
+
+
+def _chosen_rank(evidence: Evidence, constraints: Constraints, need: Need) -> RankChoice:
+    dimension = evidence.effective_dimension
+    checked_need(need)
+    constraints.refuse_beyond(evidence.width)
+    found = choose_rank(evidence.curves, dimension, evidence.width, evidence.learned, need)
+    if constraints.rank is not None:
+        return replace(found, rank=constraints.rank)
+    return replace(found, rank=constraints.rounded(found.rank))
+
+
+def _ranked(
+    evidence: Evidence,
+    rank: RankChoice,
+    heads: int,
+    constraints: Constraints,
+    budget: Budget,
+    shown: list[Candidate],
+) -> Advice:
+    offered = _offered(evidence.width, rank, heads, constraints, budget)
+    named = max(
+        max(content_rank(c.geometry), c.geometry.v_rank)  # of queries and keys, and of values
+        for c in [*offered, *shown]
+    )
+    largest_rank = max(named, judged_curve(evidence.curves).head_dims[-1])
+    beside = shown + references(evidence.width, heads, largest_rank)
+    costs = {c.role: Costs.of(c.geometry, evidence.length) for c in beside}
+
+    def judged(candidate: Candidate) -> Choice:
+        return _judged(candidate, evidence, rank, costs)
+
+    known = {c.geometry for c in shown}
+    choices = [judged(c) for c in offered if c.geometry not in known]
+    choices.sort(key=_order)
+    return Advice(
+        evidence,
+        rank,
+        tuple(choices),
+        tuple(judged(candidate) for candidate in beside),
+        findings(evidence, rank),
+    )
+
+
+def _offered(
+    width: int, rank: RankChoice, heads: int, constraints: Constraints, budget: Budget
+) -> list[Candidate]:
+    """The shapes of the advised rank, and heads for lookup where that asks for more."""
+    found = candidates(width, rank.rank, heads, constraints, budget)
+    if rank.retrieval > rank.rank and constraints.rank is None:
+        looking = lookup(width, rank.retrieval, constraints)
+        found += [looking] if budget.allows(looking.geometry) else []
+    return once_each(found)
+
+
+def _order(choice: Choice) -> tuple[bool, int, int]:
+    """What meets the need first, there the advised shape, then the cheapest.
+
+    What does not meet it comes by how far it gets.
+    """
+    place = {"advised": 0, "lookup": 2}.get(choice.role, 1)
+    return not choice.meets, place if choice.meets else -choice.rank, choice.costs.parameters
+
+
+def _better(choice: Choice, than: Choice) -> bool:
+    """Whether it meets a need that the other does not, or meets it cheaper, or gets nearer."""
+    if choice.meets and than.meets:
+        return choice.costs.parameters < than.costs.parameters
+    return choice.meets or (choice.rank > than.rank and not than.meets)
+
+
+def _judged(
+    candidate: Candidate, evidence: Evidence, rank: RankChoice, beside: dict[str, Costs]
+) -> Choice:
+    geometry = candidate.geometry
+    costs, r = Costs.of(geometry, evidence.length), content_rank(geometry)
+    share = judged_curve(evidence.curves).share(r)
+    dimension = evidence.effective_dimension
+    floor, exact = retrieval_floor(dimension, r, geometry.heads), is_exact(dimension, r)
+    return Choice(
+        candidate.role,
+        geometry,
+        costs,
+        costs.against(beside["habit"]),
+        costs.against(beside["largest"]),
+        share,
+        floor,
+        exact,
+        r >= needed_rank(rank),
+        choice_reasons(candidate.role, geometry, share, floor, exact, rank),
+    )

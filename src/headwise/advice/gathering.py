@@ -1,0 +1,83 @@
+"""What is known before a geometry is chosen: measured on tokens, or the law at two numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from headwise.advice.evidence import Evidence
+from headwise.advice.question import MaskName, checked_mask, checked_size
+from headwise.advice.reasons import NEARLY_ORTHONORMAL
+from headwise.advice.theory_curve import law_curve
+
+if TYPE_CHECKING:
+    from headwise.advice.curves import RankCurve
+    from headwise.advice.embedding import TokenSet
+    from headwise.advice.measuring import Sampling
+
+#: Tokens of a longer sequence that are looked at.
+MOST_LENGTH = 512
+
+
+def numbers_evidence(length: int | float, width: int | float, mask: MaskName = "none") -> Evidence:
+    """What is known from a length and a width: the law.
+
+    >>> numbers_evidence(128, 64).curves[0].start
+    'law'
+    """
+    n = checked_size("the length", length, 2, 10**12)
+    d = checked_size("the width", width, 2, 10**6)
+    checked_mask(mask)
+    words = f"{n:,} tokens, width {d}{_mask_words(mask)}: the finite law, no data"
+    return Evidence(words, n, d, (law_curve(n, d),), None, 0, mask)
+
+
+def evidence_of(tokens: Any, width: int | None, sampling: Sampling) -> Evidence:
+    """What is measured of tokens: their statistics and rank curves from two starts.
+
+    >>> import torch
+    >>> from headwise.advice.measuring import Sampling
+    >>> [curve.start for curve in evidence_of(torch.eye(8), None, Sampling()).curves]
+    ['model', 'paper', 'law']
+    """
+    from headwise.advice.tokens import token_statistics
+
+    found = _as_token_set(tokens, width)
+    short = replace(found, values=found.values[:, :MOST_LENGTH])
+    statistics = token_statistics(short, sampling.seed)
+    curves = _measured(short, sampling)
+    if statistics.cosine_spread < NEARLY_ORTHONORMAL and sampling.mask == "none":
+        curves += (law_curve(short.length, short.width),)
+    cut = f" (the first {MOST_LENGTH} of {found.length})" if found.length > MOST_LENGTH else ""
+    words = f"{found.name}: {found.sequences:,} sequences of {short.length} tokens{cut}"
+    words += f", width {found.width}{_mask_words(sampling.mask)}"
+    size = (short.length, found.width)
+    return Evidence(words, *size, curves, statistics, sampling.seed, sampling.mask, found.declared)
+
+
+def _measured(tokens: TokenSet, sampling: Sampling) -> tuple[RankCurve, ...]:
+    """Both starts under the mask. Under a causal one the model's start is also measured without.
+
+    A triangular matrix with a positive diagonal is of full rank whatever the head can do, so
+    where saturation is read the mask must not be.
+    """
+    from headwise.advice.measuring import measured_curve
+
+    curves = tuple(measured_curve(tokens, start, sampling) for start in ("model", "paper"))
+    if sampling.mask == "none":
+        return curves
+    return measured_curve(tokens, "model", replace(sampling, mask="none")), *curves
+
+
+def _mask_words(mask: MaskName) -> str:
+    return ", causal mask" if mask == "causal" else ""
+
+
+def _as_token_set(tokens: Any, width: int | None) -> TokenSet:
+    import torch
+
+    from headwise.advice.embedding import TokenSet, token_set
+
+    if isinstance(tokens, TokenSet):
+        return tokens
+    return token_set(torch.as_tensor(tokens), width)
