@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import headwise
-from headwise.advice import Budget, Constraints, advise, advise_numbers, advisor, exported
+from headwise.advice import Budget, Constraints, advise, advise_numbers, exported, gathering
 from headwise.advice.page import report_page
 from headwise.advice.question import checked_need
 from headwise.advice.result import CLOSING
@@ -126,7 +126,7 @@ def test_a_budget_is_kept():
 
 
 def test_long_sequences_are_cut_and_it_is_said(monkeypatch):
-    monkeypatch.setattr(advisor, "MOST_LENGTH", 20)
+    monkeypatch.setattr(gathering, "MOST_LENGTH", 20)
     found = advise(torch.randint(50, (2, 30), generator=GENERATOR), width=8)
     assert found.evidence.length == 20
     assert "the first 20 of 30" in found.evidence.words
