@@ -13,9 +13,9 @@ from pathlib import Path
 from headwise.errors import HeadwiseError
 from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Scale
-from headwise.papers.recorded import record_name
+from headwise.papers.recorded import record
 from headwise.papers.reproduction import Wanted, state_in
-from headwise.runs import Store, write_records
+from headwise.runs import Store
 
 RECORDS = Path(__file__).parents[1] / "src" / "headwise" / "papers" / "records"
 
@@ -26,12 +26,6 @@ def whole(store: Store, names: list[str], scales: list[Scale]) -> Iterator[Wante
         for scale in exhibit.scales:
             if scale in scales and state_in(store, Wanted(exhibit, scale)).complete:
                 yield Wanted(exhibit, scale)
-
-
-def record(store: Store, wanted: Wanted, folder: Path) -> Path:
-    """Write the rows of one exhibit at one scale."""
-    records = store.records_of(wanted.specs())
-    return write_records(records.values(), folder / record_name(wanted.exhibit, wanted.scale))
 
 
 def main() -> None:
@@ -47,7 +41,10 @@ def main() -> None:
         raise SystemExit(f"there is no store {asked.store}; pass one that headwise reproduce wrote")
     try:
         with Store.open(asked.store) as store:
-            paths = [record(store, one, asked.out) for one in whole(store, asked.exhibits, scales)]
+            paths = [
+                record(one.exhibit, one.scale, store.records_of(one.specs()), asked.out)
+                for one in whole(store, asked.exhibits, scales)
+            ]
     except HeadwiseError as error:
         raise SystemExit(str(error)) from None
     for path in paths:

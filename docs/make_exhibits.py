@@ -1,38 +1,36 @@
-"""Write docs/exhibits.md and its figures from the rows that come with headwise.
+"""Write docs/exhibits.md, its figures, and the recorded part of docs/rank-or-heads.md.
 
-python docs/make_exhibits.py [STORE]: with a store, every exhibit that it holds whole is recorded
-first, at the largest scale it holds.
+python docs/make_exhibits.py computes nothing: it takes the rows that come with headwise. New rows
+are put there by benchmarks/record_exhibits.py.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from headwise.papers.catalogue import CATALOGUE
-from headwise.papers.gallery import FIGURES, gallery_page, write_figures
-from headwise.papers.recorded import record
-from headwise.papers.reproduction import largest_stored
-from headwise.runs import Store
+from headwise.papers.gallery import FIGURES, gallery_page, shown, story_part, write_figures
+from headwise.papers.heads2024 import HEADS_2024
 
 HERE = Path(__file__).parent
+STORY = HERE / "rank-or-heads.md"
+BEGIN, END = "<!-- recorded -->", "<!-- end of recorded -->"
 
 
-def record_from(place: str) -> None:
-    """Take over what a store holds; a miniature is no record."""
-    with Store.open(place) as store:
-        for exhibit in CATALOGUE:
-            wanted = largest_stored(store, exhibit)
-            if wanted is not None and wanted.scale is not exhibit.scales[0]:
-                print(record(exhibit, wanted.scale, store.records_of(wanted.specs())))
+def told_again(page: str, part: str) -> str:
+    """The page with this part between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{part}\n{END}{rest.partition(END)[2]}"
 
 
 def main() -> None:
-    """Record what is named, then write page and figures."""
-    for place in sys.argv[1:]:
-        record_from(place)
-    write_figures(CATALOGUE, HERE / FIGURES)
-    (HERE / "exhibits.md").write_text(gallery_page(CATALOGUE), encoding="utf-8")
+    """Draw, and write both pages."""
+    found = shown(CATALOGUE)
+    write_figures(found, HERE / FIGURES)
+    (HERE / "exhibits.md").write_text(gallery_page(found), encoding="utf-8")
+    heads = [(exhibit, one) for exhibit, one in found if exhibit in HEADS_2024]
+    page = STORY.read_text(encoding="utf-8")
+    STORY.write_text(told_again(page, story_part(heads)), encoding="utf-8")
 
 
 if __name__ == "__main__":

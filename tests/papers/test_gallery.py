@@ -7,7 +7,15 @@ import pytest
 from headwise.papers import recorded
 from headwise.papers.catalogue import CATALOGUE, chosen
 from headwise.papers.exhibit import Scale
-from headwise.papers.gallery import FIGURES, figure_name, gallery_page, write_figures
+from headwise.papers.gallery import (
+    FIGURES,
+    figure_name,
+    gallery_page,
+    shown,
+    story_part,
+    write_figures,
+)
+from headwise.papers.heads2024 import HEADS_2024
 from headwise.papers.reproduction import Wanted, from_records, largest_recorded
 from headwise.runs import Records
 from headwise.runs.attempt import attempt
@@ -18,7 +26,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_page_is_up_to_date():
     """Run python docs/make_exhibits.py when this fails."""
-    assert (DOCS / "exhibits.md").read_text(encoding="utf-8") == gallery_page(CATALOGUE)
+    assert (DOCS / "exhibits.md").read_text(encoding="utf-8") == gallery_page(shown(CATALOGUE))
     drawn = {path.name for path in (DOCS / FIGURES).glob("*.svg")}
     recorded_ones = [(one, wanted) for one in CATALOGUE if (wanted := largest_recorded(one))]
     # A table has no figure.
@@ -27,6 +35,13 @@ def test_the_page_is_up_to_date():
         for one, wanted in recorded_ones
         if from_records(wanted).presentation.panels
     }
+
+
+def test_the_story_of_the_heads_paper_is_up_to_date():
+    """Run python docs/make_exhibits.py when this fails."""
+    page = (DOCS / "rank-or-heads.md").read_text(encoding="utf-8")
+    told = page.partition("<!-- recorded -->")[2].partition("<!-- end of recorded -->")[0]
+    assert told.strip() == story_part(shown(HEADS_2024)).strip()
 
 
 @pytest.fixture
@@ -47,24 +62,24 @@ def test_recorded_rows_become_a_section_with_figure(with_rows, tmp_path):
     exhibit, path = with_rows
     assert path.name == "figure_6_miniature.csv"
     assert recorded.recorded_scales(exhibit) == (Scale.MINIATURE,)
-    page = gallery_page([exhibit])
+    page = gallery_page(shown([exhibit]))
     assert f"]({FIGURES}/rank2026_figure_6.svg)" in page
     assert "| 3 of 3 hold |" in page
-    (figure,) = write_figures([exhibit], tmp_path / "figures")
+    (figure,) = write_figures(shown([exhibit]), tmp_path / "figures")
     assert figure.read_text().startswith("<svg")
     assert figure.stat().st_size < 150_000
 
 
 def test_an_exhibit_without_rows_is_named_with_its_command(tmp_path, monkeypatch):
     monkeypatch.setattr(recorded, "_folder", lambda: tmp_path)
-    page = gallery_page(chosen(["rank2026/table_2"]))
+    page = gallery_page(shown(chosen(["rank2026/table_2"])))
     assert "no rows yet" in page
     assert "headwise reproduce rank2026/table_2 --scale paper" in page
-    assert write_figures(chosen(["rank2026/table_2"]), tmp_path / "figures") == []
+    assert write_figures(shown(chosen(["rank2026/table_2"])), tmp_path / "figures") == []
 
 
 def test_rows_of_an_accelerator_are_named_with_its_command():
     (exhibit,) = chosen(["beyond/finite_law"])
-    page = gallery_page([exhibit])
+    page = gallery_page(shown([exhibit]))
     assert "headwise reproduce beyond/finite_law --scale gpu --device cuda\n" in page
     assert "--device" not in Wanted(exhibit, Scale.LAPTOP).command

@@ -29,23 +29,55 @@ says in words, each judged from the rows.
 """
 
 
-def gallery_page(exhibits: Sequence[Exhibit]) -> str:
+#: Exhibits with what their recorded rows show; None where there are none.
+Shown = Sequence[tuple[Exhibit, Reproduced | None]]
+
+
+def shown(exhibits: Sequence[Exhibit]) -> Shown:
+    """Each exhibit with the rows of its largest recorded scale.
+
+    >>> shown([])
+    []
+    """
+    wanted = [(exhibit, largest_recorded(exhibit)) for exhibit in exhibits]
+    return [(exhibit, from_records(one) if one else None) for exhibit, one in wanted]
+
+
+def gallery_page(found: Shown) -> str:
     """The page: a table of all exhibits, then a section for each.
 
     >>> gallery_page([]).splitlines()[0]
     '# Exhibits'
     """
-    found = [(exhibit, _reproduced(exhibit)) for exhibit in exhibits]
     parts = [_HEAD, _overview(found), *(_section(exhibit, one) for exhibit, one in found)]
     return "\n".join(parts)
 
 
-def write_figures(exhibits: Sequence[Exhibit], folder: Path) -> list[Path]:
+def story_part(found: Shown) -> str:
+    """For a page that tells a story: of every exhibit with rows its figure, claims and a link.
+
+    >>> story_part([])
+    ''
+    """
+    return "\n".join(_told(exhibit, one) for exhibit, one in found if one is not None)
+
+
+def _told(exhibit: Exhibit, one: Reproduced) -> str:
+    lines = [f"### {one.title}", ""]
+    if one.presentation is not None and one.presentation.panels:
+        lines += [f"![{one.title}]({FIGURES}/{figure_name(exhibit)})", ""]
+    claims = one.presentation.claims if one.presentation is not None else ()
+    lines += [f"* {words}: {'holds' if holds else 'does not hold'}" for words, holds in claims]
+    lines += [""] * bool(claims)
+    link = f"[{exhibit.name}](exhibits.md#{_anchor(exhibit)})"
+    return "\n".join([*lines, f"Scale {one.wanted.scale.value}; every number: {link}.", ""])
+
+
+def write_figures(found: Shown, folder: Path) -> list[Path]:
     """The figure of every exhibit that has rows, as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for exhibit in exhibits:
-        one = _reproduced(exhibit)
+    for exhibit, one in found:
         if one is not None and one.presentation is not None and one.presentation.panels:
             path = folder / figure_name(exhibit)
             path.write_text(inline_svg(draw(one.presentation.panels)) + "\n", encoding="utf-8")
@@ -63,21 +95,16 @@ def figure_name(exhibit: Exhibit) -> str:
     return exhibit.name.replace("/", "_") + ".svg"
 
 
-def _reproduced(exhibit: Exhibit) -> Reproduced | None:
-    wanted = largest_recorded(exhibit)
-    return None if wanted is None else from_records(wanted)
-
-
-def _overview(found: Sequence[tuple[Exhibit, Reproduced | None]]) -> str:
+def _overview(found: Shown) -> str:
     rows = []
     for exhibit, one in found:
         link = f"[{exhibit.name}](#{_anchor(exhibit)})"
-        shown = None if one is None else one.presentation
-        if one is None or shown is None:
+        known = None if one is None else one.presentation
+        if one is None or known is None:
             rows.append((link, exhibit.title, "no rows yet", "", ""))
         else:
-            printed = verdict(shown.cells) if shown.cells else ""
-            rows.append((link, one.title, one.wanted.scale.value, printed, claims_held(shown)))
+            printed = verdict(known.cells) if known.cells else ""
+            rows.append((link, one.title, one.wanted.scale.value, printed, claims_held(known)))
     columns = ("exhibit", "what it is", "scale", "printed values", "claims")
     return Table(columns, tuple(rows)).markdown() + "\n"
 
@@ -90,14 +117,14 @@ def _section(exhibit: Exhibit, one: Reproduced | None) -> str:
         scale = Scale.PAPER if Scale.PAPER in exhibit.scales else exhibit.scales[-1]
         lines += ["No rows come with headwise yet.", "", *_command(Wanted(exhibit, scale))]
         return "\n".join(lines)
-    shown = one.presentation
-    if shown.panels:
+    known = one.presentation
+    if known.panels:
         lines += [f"![{title}]({FIGURES}/{figure_name(exhibit)})", ""]
-    lines += [line for remark in shown.remarks for line in (remark, "")]
-    if shown.cells:
-        lines += [f"Printed values: {verdict(shown.cells)}.", ""]
-        lines += _folded(comparison_table(shown.cells))
-    for table in (*claims_table(shown), *shown.tables):
+    lines += [line for remark in known.remarks for line in (remark, "")]
+    if known.cells:
+        lines += [f"Printed values: {verdict(known.cells)}.", ""]
+        lines += _folded(comparison_table(known.cells))
+    for table in (*claims_table(known), *known.tables):
         lines += [f"**{table.title}**", "", table.markdown(), ""]
     lines += [f"Computed with {'; '.join(one.sources)}.", ""]
     return "\n".join([*lines, *_command(one.wanted)])

@@ -45,15 +45,13 @@ def recorded(exhibit: Exhibit, scale: Scale) -> Records:
         return read_records(path)
 
 
-def record(exhibit: Exhibit, scale: Scale, answers: Records) -> Path:
-    """Write the rows of an exhibit to where the package carries them, in the order of its specs.
+def record(exhibit: Exhibit, scale: Scale, answers: Records, folder: Path | None = None) -> Path:
+    """Write the rows of an exhibit, in the order of its specs, to where the package carries them.
 
     This is for those who have the sources: an installed copy is not changed by its users.
     """
-    path = _folder() / record_name(exhibit, scale)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_records(answers.of(exhibit.specs(scale)), path)
-    return path
+    path = (folder or _folder()) / record_name(exhibit, scale)
+    return write_records(answers.of(exhibit.specs(scale)), path)
 
 
 def _folder() -> Path:
