@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from hypothesis import settings
 
 # Kernels can only be read, for their examples, where what they are written in is installed.
 KERNELS = ["src/headwise/attention/short_triton.py", "src/headwise/spectra/on_device_triton.py"]
@@ -16,3 +17,10 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def _names_in_examples(doctest_namespace: dict[str, object]) -> None:
     doctest_namespace["torch"] = torch
+
+
+# A first call loads and compiles, and other work shares the machine: time is no property tested.
+settings.register_profile(
+    "headwise", settings.get_profile(settings.get_current_profile_name()), deadline=None
+)
+settings.load_profile("headwise")
