@@ -28,6 +28,11 @@ MIXTURES = {
         "half uniform(0,1), half laplace(0,1)",
     ),
 }
+#: The same in words, for the figure.
+WORDS = {
+    "rand_randn": "Half uniform, half normal inputs",
+    "rand_double_exponential": "Half uniform, half Laplace inputs",
+}
 READINGS = ("rand is U(−1, 1)", "rand is U(0, 1)")
 LAWS = tuple(inputs for pair in MIXTURES.values() for inputs in pair)
 
@@ -55,7 +60,7 @@ def _present(answers: Answers) -> Presentation:
 def _panel(name: str, points: Points, answers: Answers) -> Panel:
     readings = zip(READINGS, MIXTURES[name], strict=True)
     curves = curves_and_law(answers, {reading: points[inputs] for reading, inputs in readings})
-    return rank_panel(name, curves)
+    return rank_panel(WORDS[name], curves)
 
 
 def _table(points: Points, answers: Answers) -> Table:
