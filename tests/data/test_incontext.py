@@ -26,6 +26,16 @@ def test_a_shorter_run_has_a_faster_curriculum():
     assert [int(value) for value in found] == [19, 39]
 
 
+@pytest.mark.parametrize(("dimensions", "points"), [(20, 41), (40, 81), (6, 41), (30, 12), (5, 11)])
+def test_everything_is_in_use_after_the_share_and_not_before(dimensions, points):
+    task = InContext(dimensions, points).for_steps(1000, share=0.5)
+    sizes = {"dimensions": dimensions, "points": points}
+    found = [task.curriculum.at(torch.tensor(step), **sizes) for step in (500, 499)]
+    full = (dimensions, points)
+    assert tuple(map(int, found[0])) == full
+    assert tuple(map(int, found[1])) != full or full == (5, 11)
+
+
 def test_answers_are_linear_and_unused_dimensions_zero():
     task = InContext()
     noise = task.noise(4, stream(0, "x"))

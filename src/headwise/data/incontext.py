@@ -10,6 +10,9 @@ from torch import Tensor
 from headwise.data.tasks import Batch, Drawn, normal
 from headwise.errors import BadInputError
 
+#: The share of its 500,000 steps after which the paper has 20 dimensions and 41 points in use.
+PAPER_SHARE = 0.06
+
 
 @dataclass(frozen=True)
 class Curriculum:
@@ -31,13 +34,14 @@ class Curriculum:
             (self.first_points + 2 * grown).clamp(max=points),
         )
 
-    def scaled(self, steps: int, *, of: int = 500_000) -> Curriculum:
-        """The same curriculum in a run of ``steps`` instead of ``of``.
+    def grown_after(self, steps: float, *, dimensions: int, points: int) -> Curriculum:
+        """The same beginning, at a pace that has everything in use after so many steps.
 
-        >>> Curriculum().scaled(50_000).every
-        200.0
+        >>> Curriculum().grown_after(30_000, dimensions=20, points=41).every
+        2000.0
         """
-        return replace(self, every=self.every * steps / of)
+        missing = max(dimensions - self.first_dimensions, (points - self.first_points + 1) // 2, 1)
+        return replace(self, every=steps / missing)
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,10 @@ class InContext(Drawn):
             if size < 1:
                 raise BadInputError(f"{name} is {size}", hint=f"pass {name}={least} or more")
 
-    def for_steps(self, steps: int) -> InContext:
-        """The same task with its curriculum scaled to a run of this many steps."""
-        return replace(self, curriculum=self.curriculum.scaled(steps))
+    def for_steps(self, steps: int, share: float = PAPER_SHARE) -> InContext:
+        """The same task, everything in use after this share of a run of so many steps."""
+        sizes = {"dimensions": self.dimensions, "points": self.points}
+        return replace(self, curriculum=self.curriculum.grown_after(share * steps, **sizes))
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
         """N(0, 1): the points, and behind them the weights w."""

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from headwise.attention import FanIn, HeadGeometry, LearnedAdditive
-from headwise.data import Curriculum, InContext
+from headwise.data import InContext
+from headwise.data.incontext import PAPER_SHARE
 from headwise.experiments.learning_curves import seed_rows
 from headwise.experiments.training_run import TrainingRun
 from headwise.models import EncoderStack, InContextRegressor, Style
 from headwise.runs import Row
 from headwise.training import AdamW, Trained
 
-#: Steps of the run for which the curriculum was written.
-CURRICULUM_STEPS = 500_000
-
 
 class TrainInContext(TrainingRun, frozen=True):
     """Linear regression in context, x and w from N(0, I), y = wᵀx, every prefix a question.
 
     A causal model with a norm before each part, learned positions and an MLP of four times the
-    width. The curriculum grows from 5 to all dimensions and from 11 to all points at the same
-    share of the run as in 500,000 steps. ``test_score`` is the squared error at the last point;
-    nothing learnt, it is the number of dimensions.
+    width. The curriculum grows from 5 to all dimensions and from 11 to all points over the first
+    ``curriculum`` of the steps. ``test_score`` is the squared error at the last point; nothing
+    learnt, it is the number of dimensions.
 
     >>> spec = TrainInContext(
     ...     dimensions=2, points=3, width=4, layers=1, heads=2, steps=3, batch=4, evaluation=8
@@ -47,6 +45,7 @@ class TrainInContext(TrainingRun, frozen=True):
     batch: PositiveInt = 64
     learning_rate: PositiveFloat = 1e-4
     evaluation: PositiveInt = 2048
+    curriculum: Annotated[float, Field(gt=0, le=1)] = PAPER_SHARE
 
     @model_validator(mode="after")
     def _heads_divide(self) -> TrainInContext:
@@ -57,8 +56,7 @@ class TrainInContext(TrainingRun, frozen=True):
     @property
     def task(self) -> InContext:
         """Regression in context, its curriculum fitted to the length of the run."""
-        curriculum = Curriculum().scaled(self.steps, of=CURRICULUM_STEPS)
-        return InContext(self.dimensions, self.points, curriculum)
+        return InContext(self.dimensions, self.points).for_steps(self.steps, self.curriculum)
 
     def more_settings(self) -> dict[str, Any]:
         """The usual constants of Adam."""
