@@ -4,7 +4,8 @@
     python -m benchmarks.advice.sweep --tasks cifar10,imdb --data FOLDER --device cuda ...
 
 Sweeps: "heads" fixes the number of heads and changes the rank of queries, keys and values alike;
-"width" keeps heads × rank = width; "single" has one head whose values keep the full width, and
+"width" keeps heads × rank = width; "half" keeps heads × rank at half of the largest of "heads";
+"single" has one head whose values keep the full width, and
 "values" the fixed heads with values of width / heads, so that the rank of queries and keys alone
 changes. Cells that are in the rows file already are
 skipped, so a run that was stopped goes on where it was. Needs torch, numpy and scipy alone.
