@@ -2,7 +2,8 @@
 
 python benchmarks/train_together.py heads2024/figure_rank_depth ... --device cuda --store STORE
 writes the same rows as ``headwise reproduce --scale gpu``, several times faster where a GPU would
-otherwise idle between small kernels. Cheap settings come first; ``--seconds`` starts none later.
+otherwise idle between small kernels. Cheap settings come first, or with ``--dear-first`` last;
+``--seconds`` starts none later.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def main() -> int:
     parser.add_argument("--scale", type=Scale, default=Scale.GPU)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--store", required=True)
+    parser.add_argument("--dear-first", action="store_true")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
     command = (
@@ -54,7 +56,7 @@ def main() -> int:
     )
     start = time.monotonic()
     with Store.open(asked.store) as store:
-        left = groups(store, asked.exhibits, asked.scale)
+        left = groups(store, asked.exhibits, asked.scale)[:: -1 if asked.dear_first else 1]
         for number, group in enumerate(left):
             if time.monotonic() - start > asked.seconds:
                 print(f"time is up, {len(left) - number} groups are left")

@@ -55,11 +55,12 @@ def scores_of(
     found: dict[HeadGeometry, dict[int, float]] = {}
     for row in rows:
         if row["task"] == task:
-            geometry = HeadGeometry(
-                row["width"], row["heads"], row["heads"], row["qk_rank"], row["v_rank"]
-            )
-            found.setdefault(geometry, {})[row["seed"]] = _score(row, trivial)
+            found.setdefault(_geometry(row), {})[row["seed"]] = _score(row, trivial)
     return found
+
+
+def _geometry(row: Row) -> HeadGeometry:
+    return HeadGeometry(row["width"], row["heads"], row["heads"], row["qk_rank"], row["v_rank"])
 
 
 def _score(row: Row, trivial: float) -> float:
@@ -71,14 +72,28 @@ def _score(row: Row, trivial: float) -> float:
 SWEEPS_OF: dict[Regime, tuple[SweepName, ...]] = {
     "heads": ("heads",),
     "width": ("width",),
-    "free": ("heads", "width"),
+    "half": ("half",),
+    "free": ("heads", "width", "half"),
 }
+
+#: Regimes in which the best is sought among all that was trained, not among the choices alone.
+OPEN: tuple[Regime, ...] = ("half", "free")
+
+#: More heads than this were trained on some tasks only, and are no choice.
+MOST_HEADS = 32
 
 
 def choices(task: str, regime: Regime) -> tuple[HeadGeometry, ...]:
     """What a rule may choose in a regime, smallest rank first."""
     sweeps = (BENCHES[task].geometries(sweep) for sweep in SWEEPS_OF[regime])
-    return tuple(dict.fromkeys(geometry for sweep in sweeps for geometry in sweep))
+    found = (geometry for sweep in sweeps for geometry in sweep if geometry.heads <= MOST_HEADS)
+    return tuple(dict.fromkeys(found))
+
+
+def everything(rows: Iterable[Row], task: str) -> tuple[HeadGeometry, ...]:
+    """What was trained of a task with values of the same rank as queries and keys."""
+    found = (_geometry(row) for row in rows if row["task"] == task)
+    return tuple(dict.fromkeys(g for g in found if g.qk_rank == g.v_rank))
 
 
 def complete(task: str, regime: Regime, scores: Scores) -> bool:
@@ -87,17 +102,15 @@ def complete(task: str, regime: Regime, scores: Scores) -> bool:
 
 
 def verdict(name: str, rule: Rule, question: Question, task: str, scores: Scores) -> Verdict:
-    """Regret and cost of what a rule chooses."""
-    best = max(question.choices, key=lambda g: statistics.fmean(scores[g].values()))
+    """Regret and cost of what a rule chooses; the best is that of all scores given."""
+    best = max(scores, key=lambda g: statistics.fmean(scores[g].values()))
     chosen = tuple(rule(question))
-    # Seeds that every choice was trained with: all rules then stand before the same court.
-    seeds = sorted(set.intersection(*(set(scores[g]) for g in question.choices)))
+    # Seeds that everything was trained with: all rules then stand before the same court.
+    seeds = sorted(set.intersection(*(set(scores[g]) for g in scores)))
     by_seed = tuple(
         scores[best][seed] - statistics.fmean(scores[g][seed] for g in chosen) for seed in seeds
     )
-    cost = statistics.fmean(g.parameters for g in chosen) / max(
-        g.parameters for g in question.choices
-    )
+    cost = statistics.fmean(g.parameters for g in chosen) / max(g.parameters for g in scores)
     regret, error = mean_and_error(by_seed)
     ratio = _error_ratio(task, scores, best, chosen)
     return Verdict(task, question.regime, name, chosen, best, regret, error, ratio, cost, by_seed)
@@ -129,9 +142,10 @@ def judge(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Verdict]:
         if task not in told:
             continue
         evidence = stored_evidence(told[task])
-        for regime in ("heads", "width", "free"):
+        for regime in SWEEPS_OF:
             wanted = choices(task, regime)
-            scores = of_one_device(rows, task, told[task]["trivial"], wanted)
+            more = everything(rows, task) if regime in OPEN else ()
+            scores = of_one_device(rows, task, told[task]["trivial"], wanted, more)
             if complete(task, regime, scores):
                 question = Question(regime, BENCHES[task].shape.heads, evidence, wanted)
                 found += [verdict(n, rule, question, task, scores) for n, rule in RULES.items()]
@@ -139,9 +153,15 @@ def judge(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Verdict]:
 
 
 def of_one_device(
-    rows: Sequence[Row], task: str, trivial: float, wanted: Sequence[HeadGeometry]
+    rows: Sequence[Row],
+    task: str,
+    trivial: float,
+    wanted: Sequence[HeadGeometry],
+    more: Sequence[HeadGeometry] = (),
 ) -> Scores:
     """The scores from the device that has most of the wanted cells, then most runs of them.
+
+    ``more`` cells are kept beside those if that device has them.
 
     The same seed draws the same data everywhere, but rounding soon leads training another way: on
     two devices it is two runs, not a pair.
@@ -152,7 +172,10 @@ def of_one_device(
         for device in sorted({row["device"] for row in own})
     ]
     kept = [{g: scores[g] for g in wanted if g in scores} for scores in by_device]
-    return max(kept, key=lambda found: (len(found), sum(map(len, found.values()))), default={})
+    if not kept:
+        return {}
+    most = max(range(len(kept)), key=lambda i: (len(kept[i]), sum(map(len, kept[i].values()))))
+    return kept[most] | {g: by_device[most][g] for g in more if g in by_device[most]}
 
 
 @dataclass(frozen=True)

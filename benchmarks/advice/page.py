@@ -24,12 +24,14 @@ BEGIN, END = "<!-- tables: begin (made by benchmarks.advice.judge) -->", "<!-- t
 REGIMES: dict[Regime, str] = {
     "heads": "Heads fixed, the rule chooses the rank",
     "width": "Heads × rank = width, the rule chooses the split (parameters are equal)",
+    "half": "Heads × rank = half of the largest, the rule chooses the split; the best of all trained",
     "free": "Any trained geometry",
 }
 
 SWEEPS: dict[SweepName, str] = {
     "heads": "four heads fixed, queries, keys and values of rank r",
     "width": "width / r heads of rank r",
+    "half": "heads × rank half of the largest of the first table",
     "values": "four heads fixed, queries and keys of rank r, values of rank width / 4",
     "single": "one head, queries and keys of rank r, values of full width",
 }
@@ -90,7 +92,7 @@ def _missing(verdicts: Sequence[Verdict]) -> list[str]:
     known = {(v.task, v.regime) for v in verdicts}
     gaps = {
         regime: [task for task in BENCHES if (task, regime) not in known]
-        for regime in ("heads", "width")
+        for regime in ("heads", "width", "half")
     }
     lines = [f"* {REGIMES[r]}: {', '.join(tasks)}" for r, tasks in gaps.items() if tasks]
     return ["**Not judged, the sweep being incomplete**\n\n" + "\n".join(lines)] if lines else []

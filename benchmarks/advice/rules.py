@@ -1,8 +1,9 @@
 """Rules that choose a geometry before training: ours, habits, the paper's, and chance.
 
-Each is asked in three regimes. "heads": the number of heads is given and the rank is chosen.
-"width": heads × rank must be the width. "free": any geometry of either. A rule answers with a
-geometry that was trained; a rank between two trained ones is rounded up.
+Each is asked in four regimes. "heads": the number of heads is given and the rank is chosen.
+"width": heads × rank must be the width. "half": half of the largest's parameters are shared out.
+"free": any geometry of these. A rule answers with a geometry that was trained; a rank between two
+trained ones is rounded up.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Literal
 
 from headwise.advice.deciding import decide
 from headwise.advice.evidence import Evidence
-from headwise.advice.question import FREE, NO_LIMIT, Constraints
+from headwise.advice.question import FREE, NO_LIMIT, Budget, Constraints
 from headwise.advice.saturation import paper_saturation
 from headwise.geometry import HeadGeometry
 
-Regime = Literal["heads", "width", "free"]
+Regime = Literal["heads", "width", "half", "free"]
 
 #: The head dimension that habit chooses.
 HABIT = 64
@@ -58,7 +59,9 @@ Rule = Callable[[Question], Sequence[HeadGeometry]]
 def adviser(question: Question) -> Sequence[HeadGeometry]:
     """headwise: the first choice of ``headwise.advise`` for these tokens."""
     fixed = Constraints(heads=question.heads) if question.regime == "heads" else FREE
-    best = decide(question.evidence, NO_LIMIT, fixed, "data").best.geometry
+    spent = max(g.parameters for g in question.choices)
+    budget = Budget(parameters=spent) if question.regime == "half" else NO_LIMIT
+    best = decide(question.evidence, budget, fixed, "data").best.geometry
     rank = question.with_rank(best.qk_rank)
     if question.regime != "free":
         return [rank]
@@ -89,10 +92,10 @@ def largest(question: Question) -> Sequence[HeadGeometry]:
 
 
 def half_the_parameters(question: Question) -> Sequence[HeadGeometry]:
-    """The cheapest with at least half of the largest's parameters; of equals the fewest heads."""
+    """The cheapest with at least half of the largest's parameters; of equals the given heads."""
     most = max(g.parameters for g in question.choices)
     enough = [g for g in question.choices if 2 * g.parameters >= most]
-    return [min(enough, key=lambda g: (g.parameters, g.heads))]
+    return [min(enough, key=lambda g: (g.parameters, abs(g.heads - question.heads)))]
 
 
 def chance(question: Question) -> Sequence[HeadGeometry]:

@@ -41,9 +41,6 @@ from headwise.randomness import stream
 #: The head dimensions of every sweep, as far as the width allows.
 RANKS = (1, 2, 4, 8, 16, 32, 64)
 
-#: More heads than this are left out where half of the largest's parameters are shared out.
-MOST_HEADS = 64
-
 Measure = Literal["accuracy", "error"]
 SweepName = Literal["heads", "width", "half", "single", "values"]
 
@@ -89,12 +86,9 @@ class Bench:
         width, heads = self.shape.width, self.shape.heads
         if sweep == "heads":
             return [HeadGeometry.free(width, heads, rank) for rank in self.ranks]
-        if sweep == "width":
-            return [HeadGeometry.standard(width, width // rank) for rank in self.ranks]
-        if sweep == "half":
-            together = heads * self.ranks[-1] // 2
-            ranks = [rank for rank in self.ranks if together // rank <= MOST_HEADS]
-            return [HeadGeometry.free(width, together // rank, rank) for rank in ranks]
+        if sweep in ("width", "half"):
+            together = width if sweep == "width" else heads * self.ranks[-1] // 2
+            return [HeadGeometry.free(width, together // rank, rank) for rank in self.ranks]
         if sweep == "values":
             return [HeadGeometry(width, heads, heads, r, width // heads) for r in self.ranks]
         return [HeadGeometry(width, 1, 1, rank, width) for rank in self.ranks]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwise.advice.advisor import advise, advise_numbers
-from headwise.advice.candidates import candidates, content_rank, references, shaped
+from headwise.advice.candidates import candidates, content_rank, most_heads, references, shaped
 from headwise.advice.costs import Costs
 from headwise.advice.question import Budget, Constraints
 from headwise.advice.retrieval import floor_words, retrieval_floor, shown_floor
@@ -31,7 +31,8 @@ def test_every_candidate_keeps_to_what_was_asked(width, rank, heads, kind, multi
     constraints = Constraints(heads=heads, multiple_of=multiple, kind=kind)
     budget, rank = Budget(parameters=parameters), constraints.rounded(rank)
     try:
-        found = candidates(width, rank, heads or 4, constraints, budget)
+        most = heads or most_heads(width, rank, constraints, budget) or 4
+        found = candidates(width, rank, most, constraints, budget, fewer=4)
     except BadInputError as error:
         needed = int(re.search(r"([\d,]+) parameters, ", error.hint)[1].replace(",", ""))
         assert needed > parameters
@@ -42,6 +43,25 @@ def test_every_candidate_keeps_to_what_was_asked(width, rank, heads, kind, multi
         assert geometry.heads == (heads or geometry.heads)
         assert content_rank(geometry) % multiple == 0
         assert isinstance(geometry, LatentGeometry) == (kind == "mla")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    width=st.sampled_from([16, 64, 100]),
+    rank=st.integers(1, 100),
+    kind=st.sampled_from([None, "gqa", "mla"]),
+    parameters=st.none() | st.integers(1, 10**5),
+    cache=st.none() | st.integers(1, 2000),
+)
+def test_most_heads_fit_and_one_step_more_would_not(width, rank, kind, parameters, cache):
+    constraints, budget = Constraints(kind=kind), Budget(parameters, cache)
+    step = 4 if kind == "gqa" else 1
+    found = most_heads(width, rank, constraints, budget)
+    most = max(1, width // rank * (1 if parameters is None else 2))
+    assert found <= max(most, 2 * width // rank)
+    assert found == 0 or budget.allows(shaped(width, found, rank, rank, constraints))
+    dearer = shaped(width, found + step, rank, rank, constraints)
+    assert found + step > most or not budget.allows(dearer)
 
 
 def test_the_smallest_that_would_fit_does_fit():
@@ -55,12 +75,8 @@ def test_the_smallest_that_would_fit_does_fit():
 
 def test_the_cache_is_part_of_the_budget():
     answer = advise_numbers(512, 768, budget=Budget(cache_bytes=1024))
-    assert answer.best.costs.cache_bytes_per_token <= 1024
-    assert {choice.role for choice in answer.choices} <= {
-        "fewer heads",
-        "smaller rank",
-        "half the rank",
-    }
+    assert (answer.best.role, answer.best.geometry.heads) == ("advised", 2)
+    assert max(choice.costs.cache_bytes_per_token for choice in answer.choices) <= 1024
 
 
 def test_kinds_have_their_shapes():
@@ -158,7 +174,8 @@ def test_each_geometry_is_offered_and_shown_once(length, width, kind, parameters
 def test_a_smaller_rank_is_not_also_half_the_rank():
     answer = advise_numbers(512, 768, budget=Budget(parameters=1_179_648))
     halves = [choice for choice in answer.choices if choice.geometry.qk_rank == 48]
-    assert [choice.role for choice in halves] == ["smaller rank"]
+    found = [(choice.role, choice.geometry.heads) for choice in halves]
+    assert found == [("half the rank", 4), ("smaller rank", 8)]
 
 
 @settings(max_examples=100, deadline=None)

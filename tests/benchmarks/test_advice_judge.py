@@ -73,11 +73,37 @@ def test_what_each_rule_chooses_with_heads_fixed():
 def test_what_each_rule_chooses_with_the_width_fixed_and_free():
     assert chosen("headwise", "width") == [(8, 8)]
     assert chosen("paper's rule", "width") == [(32, 2)]
-    assert chosen("headwise", "free") == [(4, 8)]
+    assert chosen("headwise", "free") == [(8, 8)]
     assert chosen("habit (r = 64)", "free") == [(1, 64)]
     assert chosen("largest", "free") == [(4, 64)]
     assert chosen("half the parameters", "free") == [(4, 32)]
-    assert len(chosen("chance", "free")) == 13  # 4×16 is in both sweeps
+    # 4×16 is in two sweeps, 4×32 in two, and more than 32 heads are no choice.
+    assert len(chosen("chance", "free")) == 16
+
+
+def test_what_each_rule_makes_of_half_the_parameters():
+    found = {rule: chosen(rule, "half") for rule in RULES if rule != "chance"}
+    assert found == {
+        "headwise": [(16, 8)],
+        "habit (r = 64)": [(2, 64)],
+        "stock (r = d/H)": [(8, 16)],
+        "paper's rule": [(32, 4)],
+        "largest": [(2, 64)],
+        "half the parameters": [(4, 32)],
+    }
+    assert len(chosen("chance", "half")) == 5
+
+
+def test_half_is_judged_beside_everything_that_was_trained():
+    """The best is one that no rule may choose: it has twice the parameters."""
+    best = BENCH.geometries("heads")[-1]
+    swept = [*BENCH.geometries("half"), best]
+    rows = [row(g, seed, 0.9 if g == best else 0.8) for g in swept for seed in (0, 1)]
+    told = [{"task": BENCH.name, "trivial": 0.1, "evidence": asdict(SATURATES_AT_8)}]
+    found = {v.rule: v for v in judge.judge(rows, told) if v.regime == "half"}
+    assert found["headwise"].best == best
+    assert found["headwise"].regret == pytest.approx(0.1)
+    assert found["headwise"].cost == 0.5
 
 
 def rows_by_rank(scores):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headwise.advice.curves import head_dim_grid
-from headwise.advice.question import CACHE_NUMBER, Budget, Constraints
+from headwise.advice.question import CACHE_NUMBER, NO_LIMIT, Budget, Constraints
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry, divisors
 
@@ -15,6 +15,9 @@ HABIT = 64
 
 #: Heads when neither the question nor habit says more.
 FEWEST_HEADS = 4
+
+#: Heads times rank in widths, at the most: what a budget may buy.
+MOST_WIDTHS = 2
 
 #: The latent as a multiple of a head's content rank, as in DeepSeek-V3 (512 and 128). Its rotary
 #: part is half the content rank (64 and 128).
@@ -85,18 +88,41 @@ def _latent(
     return LatentGeometry(width, heads, heads, rank + rope, values, latent, asking, rope)
 
 
+def most_heads(width: int, rank: int, constraints: Constraints, budget: Budget) -> int:
+    """As many heads of that rank as the width holds, or as a budget of parameters pays for.
+
+    Beyond ``MOST_WIDTHS`` times the width nothing was tried. 0 where not even one head fits.
+
+    >>> most_heads(64, 8, Constraints(), Budget())
+    8
+    >>> most_heads(64, 8, Constraints(), Budget(parameters=24_576))
+    12
+    """
+    widths = 1 if budget.parameters is None else MOST_WIDTHS
+    most = max(1, widths * width // rank)
+    if constraints.kind == "gqa" and most > constraints.group:
+        most -= most % constraints.group
+    step = constraints.group if constraints.kind == "gqa" else 1
+    wanted = [*range(most, step - 1, -step), *range(min(step - 1, most), 0, -1)]
+    fits = (h for h in wanted if budget.allows(shaped(width, h, rank, rank, constraints)))
+    return next(fits, 0)
+
+
 def candidates(
-    width: int, rank: int, heads: int, constraints: Constraints, budget: Budget
+    width: int, rank: int, heads: int, constraints: Constraints, budget: Budget, fewer: int = 0
 ) -> list[Candidate]:
     """Every shape of the advised rank that constraints and budget allow; none is an error.
 
-    >>> [c.role for c in candidates(64, 4, 4, Constraints(), Budget())]
-    ['advised', 'whole values', 'more heads', 'half the rank']
+    ``fewer`` heads of it are offered too, as what saves most.
+
+    >>> [c.role for c in candidates(64, 4, 16, Constraints(), Budget(), fewer=4)]
+    ['advised', 'fewer heads', 'whole values', 'half the rank']
     """
-    found = list(_shapes(width, rank, heads, constraints))
+    found = list(_shapes(width, rank, heads, constraints, fewer))
     fitting = [candidate for candidate in found if budget.allows(candidate.geometry)]
-    if found[0] not in fitting:
-        fitting = _smaller(width, rank, heads, constraints, budget) + fitting
+    whole = constraints.heads or most_heads(width, rank, constraints, NO_LIMIT)
+    if found[0] not in fitting or heads < whole:
+        fitting += _smaller(width, rank, whole, constraints, budget)
     if not fitting:
         raise _nothing_fits(width, constraints, budget)
     return once_each(fitting)
@@ -126,13 +152,16 @@ def lookup(width: int, rank: int, constraints: Constraints) -> Candidate:
     return Candidate("lookup", shaped(width, heads, r, r, constraints))
 
 
-def _shapes(width: int, rank: int, heads: int, constraints: Constraints) -> Iterator[Candidate]:
+def _shapes(
+    width: int, rank: int, heads: int, constraints: Constraints, fewer: int
+) -> Iterator[Candidate]:
     half = constraints.rounded(-(-rank // 2))
     yield Candidate("advised", shaped(width, heads, rank, rank, constraints))
-    if width // heads > rank:
-        yield Candidate("whole values", shaped(width, heads, rank, width // heads, constraints))
-    if constraints.heads is None and width // rank > heads:
-        yield Candidate("more heads", shaped(width, width // rank, rank, rank, constraints))
+    few = fewer if constraints.heads is None and 0 < fewer < heads else heads
+    if few < heads:
+        yield Candidate("fewer heads", shaped(width, few, rank, rank, constraints))
+    if width // few > rank:
+        yield Candidate("whole values", shaped(width, few, rank, width // few, constraints))
     if constraints.rank is None and half < rank:
         yield Candidate("half the rank", shaped(width, heads, half, half, constraints))
 
@@ -140,22 +169,19 @@ def _shapes(width: int, rank: int, heads: int, constraints: Constraints) -> Iter
 def _smaller(
     width: int, rank: int, heads: int, constraints: Constraints, budget: Budget
 ) -> list[Candidate]:
-    """The advised rank with fewer heads, the advised heads with a smaller rank, or one head.
+    """The heads with the largest rank below the advised one that fits, or one head of it.
 
     One head is for when not even that has the advised rank: it has the largest that fits.
     """
-    found = []
+    if constraints.rank is not None:
+        return []
     below = {*head_dim_grid(rank)[:-1], constraints.multiple_of}
     ranks = sorted((r for r in below if r % constraints.multiple_of == 0), reverse=True)
-    if constraints.heads is None:
-        fewer = (shaped(width, h, rank, rank, constraints) for h in divisors(heads)[::-1])
-        found += _first("fewer heads", fewer, budget)
-    if not found and constraints.heads is None and constraints.rank is None:
+    lower = (shaped(width, heads, r, r, constraints) for r in ranks)
+    found = _first("smaller rank", lower, budget)
+    if constraints.heads is None and not budget.allows(shaped(width, 1, rank, rank, constraints)):
         single = (shaped(width, 1, r, r, constraints) for r in ranks)
-        found += _first("one head", single, budget)
-    if constraints.rank is None:
-        lower = (shaped(width, heads, r, r, constraints) for r in ranks)
-        found += _first("smaller rank", lower, budget)
+        found = _first("one head", single, budget) + found
     return found
 
 

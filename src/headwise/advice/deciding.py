@@ -9,6 +9,7 @@ from headwise.advice.candidates import (
     candidates,
     content_rank,
     lookup,
+    most_heads,
     once_each,
     references,
     usual_heads,
@@ -16,7 +17,14 @@ from headwise.advice.candidates import (
 from headwise.advice.config import ModelConfig
 from headwise.advice.costs import Costs
 from headwise.advice.evidence import Evidence
-from headwise.advice.question import CACHE_NUMBER, Budget, Constraints, Need, checked_need
+from headwise.advice.question import (
+    CACHE_NUMBER,
+    NO_LIMIT,
+    Budget,
+    Constraints,
+    Need,
+    checked_need,
+)
 from headwise.advice.reasons import choice_reasons, findings, heads_reason, verdict
 from headwise.advice.result import Advice, Choice, needed_rank
 from headwise.advice.retrieval import is_exact, retrieval_floor
@@ -28,10 +36,11 @@ from headwise.geometry import HeadGeometry, LatentGeometry
 def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: Need) -> Advice:
     """Rank the geometries that the evidence, the budget and the constraints leave."""
     rank = _chosen_rank(evidence, constraints, need)
-    heads = constraints.heads or min(usual_heads(evidence.width), evidence.width // rank.rank or 1)
-    answer = _ranked(evidence, rank, heads, constraints, budget, [])
+    heads = _heads(evidence.width, rank, constraints, budget)
+    usual = min(heads, constraints.heads or usual_heads(evidence.width))
+    answer = _ranked(evidence, rank, heads, usual, constraints, budget, [])
     sizes = KnownSizes(None, None, evidence.vocabulary, evidence.length)
-    told = (*answer.findings, *_about_heads(answer, heads, constraints))
+    told = (*answer.findings, *_about_heads(answer, constraints, budget))
     return replace(answer, findings=told, sizes=sizes)
 
 
@@ -52,9 +61,9 @@ def decide_for(
     words = f"{config.family} ({evidence.words})"
     evidence = replace(evidence, words=words)
     rank = _chosen_rank(evidence, constraints, need)
-    heads = constraints.heads or present.heads
+    heads = _heads(evidence.width, rank, constraints, budget)
     shown = [Candidate("present", present)]
-    answer = _ranked(evidence, rank, heads, constraints, budget, shown)
+    answer = _ranked(evidence, rank, heads, present.heads, constraints, budget, shown)
     own = answer.references[0]
     allowed = budget.allows(present) and constraints.keeps(present.heads, own.rank)
     if allowed and not any(_better(choice, own) for choice in answer.choices):
@@ -63,15 +72,26 @@ def decide_for(
     if sizes.vocabulary is None:
         sizes = replace(sizes, vocabulary=evidence.vocabulary)
     told = (verdict(own, answer.best, rank), *answer.findings)
-    told += _about_heads(answer, heads, constraints, present)
+    told += _about_heads(answer, constraints, budget, present)
     return replace(answer, findings=told, sizes=sizes)
 
 
+def _heads(width: int, rank: RankChoice, constraints: Constraints, budget: Budget) -> int:
+    """Those that were fixed, or as many of the rank as the width or the budget holds."""
+    if constraints.heads is not None:
+        return constraints.heads
+    # Where not even one fits, what would be advised without a budget is still the aim.
+    found = most_heads(width, rank.rank, constraints, budget)
+    return found or most_heads(width, rank.rank, constraints, NO_LIMIT)
+
+
 def _about_heads(
-    answer: Advice, heads: int, constraints: Constraints, present: HeadGeometry | None = None
+    answer: Advice, constraints: Constraints, budget: Budget, present: HeadGeometry | None = None
 ) -> tuple[str, ...]:
     """Nothing where their number was fixed beforehand."""
-    return (heads_reason(answer.best, heads, present),) if constraints.heads is None else ()
+    if constraints.heads is not None:
+        return ()
+    return (heads_reason(answer.best, budget.parameters is not None, present),)
 
 
 def _kind(geometry: HeadGeometry) -> str:
@@ -94,17 +114,18 @@ def _ranked(
     evidence: Evidence,
     rank: RankChoice,
     heads: int,
+    fewer: int,
     constraints: Constraints,
     budget: Budget,
     shown: list[Candidate],
 ) -> Advice:
-    offered = _offered(evidence.width, rank, heads, constraints, budget)
+    offered = _offered(evidence.width, rank, (heads, fewer), constraints, budget)
     named = max(
         max(content_rank(c.geometry), c.geometry.v_rank)  # of queries and keys, and of values
         for c in [*offered, *shown]
     )
     largest_rank = max(named, judged_curve(evidence.curves).head_dims[-1])
-    beside = shown + references(evidence.width, heads, largest_rank)
+    beside = shown + references(evidence.width, fewer, largest_rank)
     costs = {c.role: Costs.of(c.geometry, evidence.length) for c in beside}
 
     def judged(candidate: Candidate) -> Choice:
@@ -123,23 +144,28 @@ def _ranked(
 
 
 def _offered(
-    width: int, rank: RankChoice, heads: int, constraints: Constraints, budget: Budget
+    width: int,
+    rank: RankChoice,
+    heads: tuple[int, int],
+    constraints: Constraints,
+    budget: Budget,
 ) -> list[Candidate]:
     """The shapes of the advised rank, and heads for lookup where that asks for more."""
-    found = candidates(width, rank.rank, heads, constraints, budget)
+    many, fewer = heads
+    found = candidates(width, rank.rank, many, constraints, budget, fewer)
     if rank.retrieval > rank.rank and constraints.rank is None:
         looking = lookup(width, rank.retrieval, constraints)
         found += [looking] if budget.allows(looking.geometry) else []
     return once_each(found)
 
 
-def _order(choice: Choice) -> tuple[bool, int, int]:
-    """What meets the need first, there the advised shape, then the cheapest.
+def _order(choice: Choice) -> tuple[bool, int, int, int]:
+    """What meets the need first; what does not comes by how far it gets.
 
-    What does not meet it comes by how far it gets.
+    Of those the advised shape first, then the cheapest, lookup at the end.
     """
     place = {"advised": 0, "lookup": 2}.get(choice.role, 1)
-    return not choice.meets, place if choice.meets else -choice.rank, choice.costs.parameters
+    return not choice.meets, 0 if choice.meets else -choice.rank, place, choice.costs.parameters
 
 
 def _better(choice: Choice, than: Choice) -> bool:

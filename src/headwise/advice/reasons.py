@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.advice.candidates import FEWEST_HEADS, HABIT, content_rank, usual_heads
+from headwise.advice.candidates import HABIT, MOST_WIDTHS, content_rank
 from headwise.advice.curves import START_WORDS, RankCurve
 from headwise.advice.evidence import Evidence
 from headwise.advice.result import Choice, named, needed_rank
@@ -21,17 +21,21 @@ ROLE_WORDS = {
     "advised": "The advised rank for queries, keys and values.",
     "whole values": "Queries and keys at the advised rank, values as wide as the layer: for "
     "when the layer must also pass on whole tokens.",
-    "more heads": "As many heads of the advised rank as the width holds: habit's parameters, "
-    "spent on more heads.",
+    "fewer heads": "The advised rank with fewer heads: it saves most, and trained on images it "
+    "scored one to two points lower than the full number.",
     "half the rank": "Half the advised rank: the first to try if training shows that less will do.",
     "lookup": "Rank enough to look up single tokens exactly.",
-    "fewer heads": "The advised rank, with as many heads as the budget allows.",
     "smaller rank": "All heads, with the largest rank that the budget allows.",
     "one head": "One head, with the largest rank that the budget allows.",
     "habit": f"Habit: head dimension {HABIT}, heads = width / {HABIT}.",
     "largest": "The largest rank that was looked at or is named here.",
     "present": "The model as it is.",
 }
+
+MANY_HEADS_WORDS = (
+    "Trained at equal cost, many heads of the rank that is needed did better than few of a larger "
+    "one."
+)
 
 FIXED_WORDS = "The rank that was fixed beforehand, for queries, keys and values."
 
@@ -43,23 +47,24 @@ def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def heads_reason(best: Choice, heads: int, present: HeadGeometry | None) -> str:
-    """Why the first choice has so many heads, where nobody fixed them; ``heads`` is the aim."""
-    width, number = best.geometry.width, best.geometry.heads
-    habit = usual_heads(width)
-    if number != heads:
-        why = f"what the budget leaves of {heads}"
-    elif present is not None:
-        why = "as many as the model has"
-    elif number < habit:
-        why = "as many of this rank as fill the width"
-    elif habit == FEWEST_HEADS:
-        why = f"the fewest that are advised, where habit has {max(1, width // HABIT)}"
+def heads_reason(best: Choice, paid: bool, present: HeadGeometry | None) -> str:
+    """Why the first choice has so many heads, where nobody fixed them; ``paid`` by a budget."""
+    geometry = best.geometry
+    words = f"Heads: {geometry.heads}, "
+    if best.role == "present":
+        return words + "as many as the model has."
+    if best.role != "advised":
+        return words + "with what the budget leaves of the rank."
+    filled = MOST_WIDTHS * geometry.width // best.rank
+    if present is not None:
+        words += "as many of this rank as cost no more than the model's own."
+    elif not paid:
+        words += "as many of this rank as fill the width."
+    elif geometry.heads < filled:
+        words += "as many of this rank as the budget holds."
     else:
-        why = f"as many as habit has, width / {HABIT}"
-    return (
-        f"Heads: {number}, {why}. Rank does not decide their number: give --heads if you know it."
-    )
+        words += f"as many of this rank as {MOST_WIDTHS} widths hold; more was never tried."
+    return f"{words} {MANY_HEADS_WORDS}"
 
 
 def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
