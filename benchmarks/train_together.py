@@ -3,7 +3,8 @@
 python benchmarks/train_together.py heads2024/figure_rank_depth ... --device cuda --store STORE
 writes the same rows as ``headwise reproduce --scale gpu``, several times faster where a GPU would
 otherwise idle between small kernels. Cheap settings come first, or with ``--dear-first`` last;
-``--seconds`` starts none later.
+``--seconds`` starts none later. With ``--checkpoints FOLDER`` a setting that was cut short goes
+on when this is called again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from headwise.experiments.train_together import ask_together, stackable
 from headwise.experiments.training_run import TrainingRun
@@ -21,6 +23,7 @@ from headwise.papers.heads2024.costs import run_seconds
 from headwise.papers.reproduction import Wanted, all_specs
 from headwise.runs import Answer, Store
 from headwise.runs.attempt import checked_rows, stamp
+from headwise.training.curve import CurveRow
 
 
 def groups(store: Store, names: list[str], scale: Scale) -> list[list[TrainingRun]]:
@@ -30,10 +33,18 @@ def groups(store: Store, names: list[str], scale: Scale) -> list[list[TrainingRu
     return sorted(found, key=lambda group: sum(map(run_seconds, group)))
 
 
-def answer(group: Sequence[TrainingRun], on: str, command: str) -> list[Answer]:
-    """Train a group; its time is shared out equally."""
+def answer(
+    group: Sequence[TrainingRun], on: str, command: str, folder: Path | None
+) -> list[Answer]:
+    """Train a group; its time, of the last attempt, is shared out equally."""
     start = time.perf_counter()
-    rows = ask_together(group, on)
+
+    def tell(row: CurveRow) -> None:
+        if row.member == 0 and row.step >= 100:
+            spent = time.perf_counter() - start
+            print(f"  step {row.step} of {group[0].steps} after {spent:.0f} s", flush=True)
+
+    rows = ask_together(group, on, folder=folder, sink=tell)
     seconds = (time.perf_counter() - start) / len(group)
     return [
         Answer(spec.key, checked_rows(own), stamp(spec, on, seconds, command))
@@ -48,6 +59,7 @@ def main() -> int:
     parser.add_argument("--scale", type=Scale, default=Scale.GPU)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--store", required=True)
+    parser.add_argument("--checkpoints", type=Path)
     parser.add_argument("--dear-first", action="store_true")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
@@ -61,7 +73,8 @@ def main() -> int:
             if time.monotonic() - start > asked.seconds:
                 print(f"time is up, {len(left) - number} groups are left")
                 return 0
-            for spec, one in zip(group, answer(group, asked.device, command), strict=True):
+            found = answer(group, asked.device, command, asked.checkpoints)
+            for spec, one in zip(group, found, strict=True):
                 store.put(spec, one)
             _tell(group, time.monotonic() - start)
     return 0

@@ -73,7 +73,7 @@ SWEEPS_OF: dict[Regime, tuple[SweepName, ...]] = {
     "heads": ("heads",),
     "width": ("width",),
     "half": ("half",),
-    "free": ("heads", "width", "half"),
+    "free": ("heads", "width"),
 }
 
 #: Regimes in which the best is sought among all that was trained, not among the choices alone.

@@ -24,14 +24,14 @@ BEGIN, END = "<!-- tables: begin (made by benchmarks.advice.judge) -->", "<!-- t
 REGIMES: dict[Regime, str] = {
     "heads": "Heads fixed, the rule chooses the rank",
     "width": "Heads × rank = width, the rule chooses the split (parameters are equal)",
-    "half": "Heads × rank = half of the largest, the rule chooses the split; the best of all trained",
-    "free": "Any trained geometry",
+    "half": "Half of the largest's parameters, the rule chooses the split",
+    "free": "Heads and rank free",
 }
 
 SWEEPS: dict[SweepName, str] = {
     "heads": "four heads fixed, queries, keys and values of rank r",
     "width": "width / r heads of rank r",
-    "half": "heads × rank half of the largest of the first table",
+    "half": "half of the largest's parameters: as many heads of rank r as they buy",
     "values": "four heads fixed, queries and keys of rank r, values of rank width / 4",
     "single": "one head, queries and keys of rank r, values of full width",
 }

@@ -5,10 +5,10 @@
 
 Sweeps: "heads" fixes the number of heads and changes the rank of queries, keys and values alike;
 "width" keeps heads × rank = width; "half" keeps heads × rank at half of the largest of "heads";
-"single" has one head whose values keep the full width, and
-"values" the fixed heads with values of width / heads, so that the rank of queries and keys alone
-changes. Cells that are in the rows file already are
-skipped, so a run that was stopped goes on where it was. Needs torch, numpy and scipy alone.
+"single" has one head whose values keep the full width, and "values" the fixed heads with values of
+width / heads, so that the rank of queries and keys alone changes. Cells that are in the rows file
+already are skipped; with ``--checkpoints FOLDER`` those that were cut short go on from where they
+were saved last. Needs torch, numpy and scipy alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import json
 import sys
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +32,8 @@ from benchmarks.recording import provenance, told
 
 from headwise.attention import HeadGeometry
 from headwise.models import parameter_counts
-from headwise.training import AdamW, CurveRow, Ensemble, Settings
+from headwise.training import AdamW, CurveRow, Ensemble, Saving, Settings
+from headwise.training.checkpoint import resume, save
 from headwise.training.replay import replayed
 
 #: Steps that may wait in the queue of a GPU.
@@ -125,13 +127,20 @@ def settings_of(bench: Bench, given: argparse.Namespace) -> Settings:
 
 
 def trained_rows(
-    bench: Bench, loaded: Loaded, together: Sequence[Cell], settings: Settings
+    bench: Bench,
+    loaded: Loaded,
+    together: Sequence[Cell],
+    settings: Settings,
+    folder: Path | None = None,
 ) -> list[Row]:
     """Train all seeds of some cells, side by side, and say where each ended."""
     start = time.monotonic()
     stacks = stackable(together)
     ensembles = [_ensemble(bench, loaded, stack, settings) for stack in stacks]
-    _run(ensembles, settings)
+    savings = [] if folder is None else [_saving(folder, bench, stack) for stack in stacks]
+    _run(ensembles, settings, savings)
+    for saving in savings:
+        saving.path.unlink(missing_ok=True)
     seconds = (time.monotonic() - start) / len(together)
     return [
         _row(bench, stack[int(end.variant)], settings, end, seconds)
@@ -157,17 +166,39 @@ def _ensemble(bench: Bench, loaded: Loaded, stack: Sequence[Cell], settings: Set
     return Ensemble(builders, loaded.task, settings)
 
 
-def _run(ensembles: Sequence[Ensemble], settings: Settings) -> None:
+def _saving(folder: Path, bench: Bench, stack: Sequence[Cell]) -> Saving:
+    shapes = "_".join("x".join(map(str, cell.key[1:])) for cell in stack)
+    name = f"{bench.name} {shapes}"
+    return Saving(folder / f"{bench.name}-{zlib.crc32(name.encode()):08x}.pt", key=name)
+
+
+def _run(ensembles: Sequence[Ensemble], settings: Settings, savings: Sequence[Saving] = ()) -> None:
     """All steps of all, in turns, without the looks in between that a learning curve takes."""
+    for ensemble, saving in zip(ensembles, savings, strict=False):
+        resume(saving, ensemble.identity, ensemble.state, ensemble.noise.generators)
+    done = [int(ensemble.state.step) for ensemble in ensembles]
     advances = [_on_its_stream(e) if settings.replayed else e.advance for e in ensembles]
-    for step in range(settings.steps):
-        for ensemble, advance in zip(ensembles, advances, strict=True):
-            ensemble.noise.prepare(step)
-            advance()
+    start = saved = time.monotonic()
+    for step in range(min(done), settings.steps):
+        for ensemble, advance, behind in zip(ensembles, advances, done, strict=True):
+            if step >= behind:
+                ensemble.noise.prepare(step)
+                advance()
         if settings.replayed and step % AHEAD == 0:
             torch.cuda.synchronize()
+        if savings and time.monotonic() - saved > savings[0].seconds:
+            _save(ensembles, savings, settings)
+            saved = time.monotonic()
+            print(f"  step {step + 1} of {settings.steps} after {saved - start:.0f} s", flush=True)
     if settings.replayed:
         torch.cuda.synchronize()
+
+
+def _save(ensembles: Sequence[Ensemble], savings: Sequence[Saving], settings: Settings) -> None:
+    if settings.replayed:
+        torch.cuda.synchronize()
+    for ensemble, saving in zip(ensembles, savings, strict=True):
+        save(saving, ensemble.identity, ensemble.state, ensemble.noise.generators, ())
 
 
 def _on_its_stream(ensemble: Ensemble) -> Callable[[], None]:
@@ -235,9 +266,8 @@ def sweep(given: argparse.Namespace) -> int:
         try:
             if name not in loaded:
                 loaded[name] = benches[name].load(given.data, given.device)
-            rows = trained_rows(
-                benches[name], loaded[name], group, settings_of(benches[name], given)
-            )
+            settings = settings_of(benches[name], given)
+            rows = trained_rows(benches[name], loaded[name], group, settings, given.checkpoints)
         except Exception:
             failed += 1
             print(f"{[cell.key for cell in group]} failed\n{traceback.format_exc()}", flush=True)
@@ -286,6 +316,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--together", type=int, default=1, help="cells side by side on a GPU")
     parser.add_argument("--known", type=Path, nargs="*", default=[], help="more rows not to redo")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no cell later")
+    parser.add_argument("--checkpoints", type=Path, help="where cells in training are kept")
     parser.add_argument("--ranks", type=int, help="head dimensions per sweep, telling ones first")
     parser.add_argument("--steps", type=int, help="fewer steps than the task's own, for a trial")
     return parser.parse_args(words)

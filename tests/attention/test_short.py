@@ -1,4 +1,10 @@
-"""Short attention against its definition in float64, on a CPU and by the kernels for a GPU."""
+"""Short attention against its definition in float64, on a CPU and by the kernels for a GPU.
+
+The kernels themselves run on a GPU, or with TRITON_INTERPRET=1 on any machine with Triton.
+"""
+
+import os
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -20,14 +26,17 @@ def heads(*shape, device="cpu", dtype=torch.float32, spread=1.5):
     return [t.to(device=device, dtype=dtype) for t in drawn]
 
 
-def by_definition(q, k, v, scale):
-    weights = (scale * torch.einsum("snhr,smhr->shnm", q, k)).softmax(-1)
-    return torch.einsum("shnm,smhr->snhr", weights, v)
+def by_definition(q, k, v, scale, causal=False):
+    logits = scale * torch.einsum("snhr,smhr->shnm", q, k)
+    if causal:
+        later = torch.ones(logits.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        logits = logits.masked_fill(later, float("-inf"))
+    return torch.einsum("shnm,smhr->snhr", logits.softmax(-1), v)
 
 
-def answer_and_gradients(rule, q, k, v, direction, scale=0.7):
+def answer_and_gradients(rule, q, k, v, direction, scale=0.7, causal=False):
     leaves = [t.detach().clone().requires_grad_() for t in (q, k, v)]
-    out = rule(*leaves, scale)
+    out = rule(*leaves, scale, causal)
     return [out.detach(), *torch.autograd.grad(out, leaves, direction)]
 
 
@@ -41,30 +50,65 @@ def compare(found, wanted, tolerance):
 
 @pytest.mark.parametrize("rank", [1, 2, 3, 8])
 @pytest.mark.parametrize("number", [1, 20])
-def test_the_plain_path_is_the_definition(number, rank):
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_plain_path_is_the_definition(number, rank, causal):
     given = heads(3, 5, number, rank, dtype=torch.float64)
-    found = answer_and_gradients(short_attention, *given)
-    compare(found, answer_and_gradients(by_definition, *given), 1e-13)
+    found = answer_and_gradients(short_attention, *given, causal=causal)
+    compare(found, answer_and_gradients(by_definition, *given, causal=causal), 1e-13)
+
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None
+
+
+@pytest.mark.skipif(
+    not (INTERPRETED or torch.cuda.is_available()),
+    reason="needs a CUDA device, or Triton and TRITON_INTERPRET=1",
+)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("tokens", "number", "rank"),
+    [
+        (1, 1, 1),
+        (2, 3, 3),
+        (7, 5, 4),
+        (16, 2, 6),
+        (17, 9, 1),
+        (33, 3, 12),
+        (40, 2, 16),
+        (18, 1, 24),
+    ],
+)
+def test_the_kernels_themselves_are_the_definition(tokens, number, rank, causal):
+    """Ranks that are no powers of two, rows beyond the last token, heads beyond the last head."""
+    from headwise.attention import short_triton
+
+    device = "cpu" if INTERPRETED else "cuda"
+    q, k, v, direction = heads(2, tokens, number, rank, device=device)
+    out, logsum = short_triton.forward(q, k, v, 0.7, causal)
+    found = [out, *short_triton.backward(direction, q, k, v, out, logsum, 0.7, causal)]
+    doubled = (t.double() for t in (q, k, v, direction))
+    compare(found, answer_and_gradients(by_definition, *doubled, causal=causal), 1e-5)
 
 
 def test_other_devices_and_dtypes_are_not_served():
     assert not served(*heads(1, 4, 2, 4)[:3])
 
 
-@pytest.mark.parametrize("rank", [1, 2, 4, 8, 16, 32, 64])
-@pytest.mark.parametrize("tokens", [1, 2, 7, 16, 17, 31, 64, 256])
+@pytest.mark.parametrize("rank", [1, 2, 3, 8, 12, 16, 32, 64])
+@pytest.mark.parametrize("tokens", [1, 2, 7, 16, 17, 31, 82, 256])
 @pytest.mark.parametrize("number", [1, 3, 70])
+@pytest.mark.parametrize("causal", [False, True])
 class TestKernels:
     pytestmark = cuda
 
-    def test_they_agree_with_float64(self, tokens, number, rank):
+    def test_they_agree_with_float64(self, tokens, number, rank, causal):
         given = heads(3, tokens, number, rank, device="cuda")
         if not served(*given[:3]):
             assert not any(rank <= r and tokens <= n for r, n in SERVED)
             pytest.skip("left to the general kernels")
-        found = answer_and_gradients(short_attention, *given)
-        wanted = answer_and_gradients(by_definition, *(t.double() for t in given))
-        compare(found, wanted, 1e-5)
+        found = answer_and_gradients(short_attention, *given, causal=causal)
+        doubled = (t.double() for t in given)
+        compare(found, answer_and_gradients(by_definition, *doubled, causal=causal), 1e-5)
 
 
 class TestOnAGpu:

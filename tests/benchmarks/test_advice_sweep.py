@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from torch.nn.functional import pad
 
 from headwise.attention.capture import views
 from headwise.errors import UnreadableFileError
+from headwise.training import Saving
 
 SMALL = BENCHES["farthest-planted-4"]
 
@@ -37,6 +39,8 @@ def test_heads_keep_exactly_the_rank_and_width_the_sweep_names(name):
     fixed, split = bench.geometries("heads"), bench.geometries("width")
     assert {g.heads for g in fixed} == {bench.shape.heads}
     assert {g.heads * g.qk_rank for g in split} == {bench.shape.width}
+    half = max(g.parameters for g in fixed) / 2
+    assert {g.parameters for g in bench.geometries("half")} == {half}
     assert [g.qk_rank for g in fixed] == [r for r in RANKS if r <= bench.shape.width]
     assert all(g.qk_rank == g.v_rank for g in (*fixed, *split))
     assert all(g.v_rank == bench.shape.width for g in bench.geometries("single"))
@@ -69,6 +73,30 @@ def test_a_sweep_writes_a_row_for_each_seed_and_skips_what_is_there(tiny, tmp_pa
         (4, 8), (4, 8), (4, 1), (4, 1), (4, 16), (4, 16)
     ]  # fmt: skip
     assert capsys.readouterr().out.count("(4, ") == 0 and len(tiny.ranks) == 6
+
+
+def test_a_sweep_that_was_stopped_goes_on_where_it_was_saved(tiny, tmp_path, monkeypatch):
+    more = ("--sweeps", "heads", "--ranks", "2", "--together", "2")
+    sweep.sweep(given(tmp_path / "whole", *more))
+    kept, steps = tmp_path / "kept", []
+    advance = sweep.Ensemble.advance
+
+    def stopped(ensemble):
+        if len(steps) == 4:  # two cells, two steps of three
+            raise KeyboardInterrupt
+        steps.append(ensemble)
+        advance(ensemble)
+
+    monkeypatch.setattr(sweep, "Saving", partial(Saving, seconds=-1))
+    with monkeypatch.context() as patched:
+        patched.setattr(sweep.Ensemble, "advance", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            sweep.sweep(given(tmp_path / "parts", *more, "--checkpoints", str(kept)))
+    assert len(list(kept.glob("*.pt"))) == 2
+    sweep.sweep(given(tmp_path / "parts", *more, "--checkpoints", str(kept)))
+    one, other = (sweep.read_rows([tmp_path / name / "rows.jsonl"]) for name in ("whole", "parts"))
+    assert [row["score"] for row in one] == [row["score"] for row in other]
+    assert not list(kept.iterdir())
 
 
 def test_the_same_seed_gives_the_same_row_alone_and_beside_others(tiny, tmp_path):

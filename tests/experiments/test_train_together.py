@@ -1,11 +1,15 @@
 """Ranks trained as one ensemble answer as each does alone."""
 
+from functools import partial
+
 import pytest
 
 from headwise.errors import BadInputError
+from headwise.experiments import train_together
 from headwise.experiments.train_incontext import TrainInContext
 from headwise.experiments.train_neighbours import TrainNeighbours
 from headwise.experiments.train_together import ask_together, stackable
+from headwise.training import Saving
 
 SMALL = {
     "width": 8,
@@ -53,6 +57,21 @@ def test_rows_are_those_of_single_runs(group):
 def test_ranks_differ_or_the_test_above_says_nothing():
     few, many = (rows[0]["test_loss"] for rows in ask_together(specs()))
     assert few != pytest.approx(many, rel=1e-4)
+
+
+def test_a_group_that_was_stopped_goes_on_to_the_same_rows(tmp_path, monkeypatch):
+    group = in_context()
+    monkeypatch.setattr(train_together, "Saving", partial(Saving, seconds=-1))
+
+    def stop_on_the_way(row):
+        if row.step > 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ask_together(group, folder=tmp_path, sink=stop_on_the_way)
+    assert len(list(tmp_path.glob("*.pt"))) == 1
+    assert ask_together(group, folder=tmp_path) == ask_together(group)
+    assert not list(tmp_path.iterdir())
 
 
 def test_other_differences_are_refused():

@@ -29,8 +29,9 @@ def short_attention(
     keys: Float[Tensor, "s m h r"],
     values: Float[Tensor, "s m h v"],
     scale: float,
+    causal: bool = False,
 ) -> Float[Tensor, "s n h v"]:
-    """Σ_j softmax_j(scale · q_i·k_j) v_j for every head, unmasked.
+    """Σ_j softmax_j(scale · q_i·k_j) v_j for every head, over all j or, causal, over j ≤ i.
 
     >>> one = torch.ones(1, 3, 2, 4)
     >>> short_attention(one, one, 5 * one, 0.5)[0, :, 0, 0]
@@ -38,12 +39,13 @@ def short_attention(
     """
     if served(queries, keys, values):
         wide = (t.float().contiguous() for t in (queries, keys, values))
-        return _forward(*wide, scale)[0].to(queries.dtype)
-    if queries.shape[-1] == 1 and values.shape[-1] == 1 and queries.shape[2] >= 16:
+        return _forward(*wide, scale, causal)[0].to(queries.dtype)
+    ranks_one = queries.shape[-1] == 1 and values.shape[-1] == 1 and queries.shape[2] >= 16
+    if ranks_one and not causal:
         scaled = queries if scale == 1 else queries * scale
         return rank_one_attention(*(t.squeeze(-1) for t in (scaled, keys, values))).unsqueeze(-1)
     q, k, v = (t.transpose(1, 2) for t in (queries, keys, values))
-    return scaled_dot_product_attention(q, k, v, scale=scale).transpose(1, 2)
+    return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale).transpose(1, 2)
 
 
 def served(queries: Tensor, keys: Tensor, values: Tensor) -> bool:
@@ -58,8 +60,7 @@ def served(queries: Tensor, keys: Tensor, values: Tensor) -> bool:
 
 
 def _small(tokens: int, rank: int) -> bool:
-    power_of_two = rank & (rank - 1) == 0
-    return power_of_two and any(rank <= r and tokens <= n for r, n in SERVED)
+    return any(rank <= r and tokens <= n for r, n in SERVED)
 
 
 @cache
@@ -70,20 +71,23 @@ def _has_triton() -> bool:
 @torch.library.custom_op(
     "headwise::short_attention",
     mutates_args=(),
-    schema="(Tensor queries, Tensor keys, Tensor values, float scale) -> (Tensor, Tensor)",
+    schema="(Tensor queries, Tensor keys, Tensor values, float scale, bool causal) "
+    "-> (Tensor, Tensor)",
 )
-def _forward(queries: Tensor, keys: Tensor, values: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+def _forward(
+    queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool
+) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum of each row's weights."""
     from headwise.attention import short_triton
 
-    return short_triton.forward(queries, keys, values, scale)
+    return short_triton.forward(queries, keys, values, scale, causal)
 
 
 @torch.library.custom_op(
     "headwise::short_attention_backward",
     mutates_args=(),
     schema="(Tensor gradient, Tensor queries, Tensor keys, Tensor values, Tensor mixed, "
-    "Tensor logsum, float scale) -> (Tensor, Tensor, Tensor)",
+    "Tensor logsum, float scale, bool causal) -> (Tensor, Tensor, Tensor)",
 )
 def _backward(
     gradient: Tensor,
@@ -93,29 +97,33 @@ def _backward(
     mixed: Tensor,
     logsum: Tensor,
     scale: float,
+    causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by queries, keys and values."""
     from headwise.attention import short_triton
 
-    return short_triton.backward(gradient, queries, keys, values, mixed, logsum, scale)
+    return short_triton.backward(gradient, queries, keys, values, mixed, logsum, scale, causal)
 
 
 def _remember(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*inputs[:3], *output)
-    ctx.scale = inputs[3]
+    ctx.scale, ctx.causal = inputs[3:]
 
 
 def _gradients(
     ctx: Any, gradient: Tensor | None, _: Tensor | None
-) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None]:
     if gradient is None:
-        return None, None, None, None
-    return *_backward(gradient.contiguous(), *ctx.saved_tensors, ctx.scale), None
+        return None, None, None, None, None
+    found = _backward(gradient.contiguous(), *ctx.saved_tensors, ctx.scale, ctx.causal)
+    return *found, None, None
 
 
 @_forward.register_fake
-def _(queries: Tensor, keys: Tensor, values: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+def _(
+    queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool
+) -> tuple[Tensor, Tensor]:
     return torch.empty_like(queries), queries.new_empty(queries.shape[:3])
 
 

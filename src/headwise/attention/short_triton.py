@@ -8,7 +8,9 @@ The tile's last axes lie beside one another in memory. Scores are in units of lo
     by_queries      rows are queries: gradient by q; Σ g·o of each row is left for the next
     by_keys         rows are keys: gradients by k and v
 
-The backward passes recompute weights from the logarithm of each row's sum.
+The backward passes recompute weights from the logarithm of each row's sum. Under a causal mask
+a tile goes through the tokens alone that any of its rows may see, or be seen by. A rank that is
+no power of two is filled up to one with lanes that are not there.
 """
 
 # Triton is no requirement, and its kernels are subscripted with a grid.
@@ -34,18 +36,22 @@ def _place(
     HEADS,
     N: tl.constexpr,
     R: tl.constexpr,
+    LANES: tl.constexpr,
     ROWS: tl.constexpr,
     ABREAST: tl.constexpr,
 ):
-    """Where this program works: sequence, rows and heads, with what lies inside."""
+    """Where this program works: sequence, first row and rows, heads, lanes and which are there."""
     row_blocks: tl.constexpr = (N + ROWS - 1) // ROWS
     head_blocks = tl.cdiv(HEADS, ABREAST)
     program = tl.program_id(0)
     sequence = (program // (row_blocks * head_blocks)).to(tl.int64)
-    rows = (program % row_blocks) * ROWS + tl.arange(0, ROWS)
+    first = (program % row_blocks) * ROWS
+    rows = first + tl.arange(0, ROWS)
     heads = ((program // row_blocks) % head_blocks) * ABREAST + tl.arange(0, ABREAST)
-    lanes = heads[:, None] * R + tl.arange(0, R)[None, :]
-    return sequence, rows, heads, lanes
+    lane = tl.arange(0, LANES)
+    lanes = heads[:, None] * R + lane[None, :]
+    there = (heads < HEADS)[:, None] & (lane < R)[None, :]
+    return sequence, first, rows, heads, lanes, there
 
 
 @triton.jit
@@ -60,25 +66,32 @@ def _forward(
     HEADS,
     N: tl.constexpr,
     R: tl.constexpr,
+    LANES: tl.constexpr,
     ROWS: tl.constexpr,
     ABREAST: tl.constexpr,
+    CAUSAL: tl.constexpr,
 ):
-    sequence, rows, heads, lanes = _place(HEADS, N, R, ROWS, ABREAST)
+    sequence, first, rows, heads, lanes, there = _place(HEADS, N, R, LANES, ROWS, ABREAST)
     base = sequence * (N * HEADS * R)
-    there = (heads < HEADS)[:, None] & (lanes >= 0)
     tile = rows[:, None, None] * (HEADS * R) + lanes[None]
     in_tile = (rows < N)[:, None, None] & there[None]
     q = tl.load(Q + base + tile, mask=in_tile, other=0.0) * scale
     best = tl.full((ROWS, ABREAST), float("-inf"), tl.float32)
-    for j in range(N):
+    end = tl.minimum(first + ROWS, N) if CAUSAL else N
+    for j in range(end):
         k = tl.load(K + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
-        best = tl.maximum(best, tl.sum(q * k[None], axis=2))
+        score = tl.sum(q * k[None], axis=2)
+        if CAUSAL:
+            score = tl.where((rows >= j)[:, None], score, float("-inf"))
+        best = tl.maximum(best, score)
     total = tl.zeros((ROWS, ABREAST), tl.float32)
-    mixed = tl.zeros((ROWS, ABREAST, R), tl.float32)
-    for j in range(N):
+    mixed = tl.zeros((ROWS, ABREAST, LANES), tl.float32)
+    for j in range(end):
         k = tl.load(K + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
         v = tl.load(V + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
         weight = tl.exp2(tl.sum(q * k[None], axis=2) - best)
+        if CAUSAL:
+            weight = tl.where((rows >= j)[:, None], weight, 0.0)
         total += weight
         mixed += weight[:, :, None] * v[None]
     tl.store(OUT + base + tile, mixed / total[:, :, None], mask=in_tile)
@@ -103,12 +116,13 @@ def _by_queries(
     HEADS,
     N: tl.constexpr,
     R: tl.constexpr,
+    LANES: tl.constexpr,
     ROWS: tl.constexpr,
     ABREAST: tl.constexpr,
+    CAUSAL: tl.constexpr,
 ):
-    sequence, rows, heads, lanes = _place(HEADS, N, R, ROWS, ABREAST)
+    sequence, first, rows, heads, lanes, there = _place(HEADS, N, R, LANES, ROWS, ABREAST)
     base = sequence * (N * HEADS * R)
-    there = (heads < HEADS)[:, None] & (lanes >= 0)
     tile = rows[:, None, None] * (HEADS * R) + lanes[None]
     in_tile = (rows < N)[:, None, None] & there[None]
     row = sequence * (N * HEADS) + rows[:, None] * HEADS + heads[None, :]
@@ -119,11 +133,14 @@ def _by_queries(
     logsum = tl.load(LOGSUM + row, mask=in_row, other=0.0)
     delta = tl.sum(g * out, axis=2)
     tl.store(DELTA + row, delta, mask=in_row)
-    dq = tl.zeros((ROWS, ABREAST, R), tl.float32)
-    for j in range(N):
+    dq = tl.zeros((ROWS, ABREAST, LANES), tl.float32)
+    end = tl.minimum(first + ROWS, N) if CAUSAL else N
+    for j in range(end):
         k = tl.load(K + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
         v = tl.load(V + base + j * (HEADS * R) + lanes, mask=there, other=0.0)
         weight = tl.exp2(tl.sum(q * k[None], axis=2) - logsum)
+        if CAUSAL:
+            weight = tl.where((rows >= j)[:, None], weight, 0.0)
         slope = weight * (tl.sum(g * v[None], axis=2) - delta)
         dq += slope[:, :, None] * k[None]
     tl.store(DQ + base + tile, dq * unscale, mask=in_tile)
@@ -145,25 +162,29 @@ def _by_keys(
     HEADS,
     N: tl.constexpr,
     R: tl.constexpr,
+    LANES: tl.constexpr,
     ROWS: tl.constexpr,
     ABREAST: tl.constexpr,
+    CAUSAL: tl.constexpr,
 ):
-    sequence, rows, heads, lanes = _place(HEADS, N, R, ROWS, ABREAST)
+    sequence, first, rows, heads, lanes, there = _place(HEADS, N, R, LANES, ROWS, ABREAST)
     base = sequence * (N * HEADS * R)
-    there = (heads < HEADS)[:, None] & (lanes >= 0)
     tile = rows[:, None, None] * (HEADS * R) + lanes[None]
     in_tile = (rows < N)[:, None, None] & there[None]
     first_row = sequence * (N * HEADS) + heads
     k = tl.load(K + base + tile, mask=in_tile, other=0.0) * scale
     v = tl.load(V + base + tile, mask=in_tile, other=0.0)
-    dk = tl.zeros((ROWS, ABREAST, R), tl.float32)
-    dv = tl.zeros((ROWS, ABREAST, R), tl.float32)
-    for i in range(N):
+    dk = tl.zeros((ROWS, ABREAST, LANES), tl.float32)
+    dv = tl.zeros((ROWS, ABREAST, LANES), tl.float32)
+    begin = first if CAUSAL else 0
+    for i in range(begin, N):
         q = tl.load(Q + base + i * (HEADS * R) + lanes, mask=there, other=0.0)
         g = tl.load(G + base + i * (HEADS * R) + lanes, mask=there, other=0.0)
         logsum = tl.load(LOGSUM + first_row + i * HEADS, mask=heads < HEADS, other=0.0)
         delta = tl.load(DELTA + first_row + i * HEADS, mask=heads < HEADS, other=0.0)
         weight = tl.exp2(tl.sum(k * q[None], axis=2) - logsum[None])
+        if CAUSAL:
+            weight = tl.where((rows <= i)[:, None], weight, 0.0)
         slope = weight * (tl.sum(v * g[None], axis=2) - delta[None])
         dv += weight[:, :, None] * g[None]
         dk += slope[:, :, None] * q[None]
@@ -176,12 +197,13 @@ def sizes(tokens: int, heads: int, rank: int) -> dict[str, int]:
 
     It is compiled anew for each of these but the number of heads.
     """
-    rows = min(triton.next_power_of_2(tokens), 16)
-    abreast = max(1, TILE // (rows * rank))
+    rows, lanes = min(triton.next_power_of_2(tokens), 16), triton.next_power_of_2(rank)
+    abreast = max(1, TILE // (rows * lanes))
     return {
         "HEADS": heads,
         "N": tokens,
         "R": rank,
+        "LANES": lanes,
         "ROWS": rows,
         "ABREAST": min(abreast, triton.next_power_of_2(heads)),
     }
@@ -192,17 +214,25 @@ def _grid(sequences: int, given: dict[str, int]) -> tuple[int]:
     return (sequences * row_blocks * triton.cdiv(given["HEADS"], given["ABREAST"]),)
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+def forward(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
     """Attention of contiguous float32 (s, n, h, r), and the log₂ of each row's sum (s, n, h)."""
     sequences, tokens, heads, rank = q.shape
     out, logsum = torch.empty_like(q), q.new_empty(sequences, tokens, heads)
     given = sizes(tokens, heads, rank)
-    _forward[_grid(sequences, given)](q, k, v, out, logsum, scale * LOG2_E, **given)
+    grid = _grid(sequences, given)
+    _forward[grid](q, k, v, out, logsum, scale * LOG2_E, **given, CAUSAL=causal)
     return out, logsum
 
 
 def backward(
-    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, logsum: Tensor, scale: float
+    g: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    logsum: Tensor,
+    scale: float,
+    causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by queries, keys and values."""
     sequences, tokens, heads, rank = q.shape
@@ -210,6 +240,6 @@ def backward(
     delta = torch.empty_like(logsum)
     given = sizes(tokens, heads, rank)
     grid, scales = _grid(sequences, given), (scale * LOG2_E, scale)
-    _by_queries[grid](q, k, v, out, logsum, g, dq, delta, *scales, **given)
-    _by_keys[grid](q, k, v, logsum, g, delta, dk, dv, *scales, **given)
+    _by_queries[grid](q, k, v, out, logsum, g, dq, delta, *scales, **given, CAUSAL=causal)
+    _by_keys[grid](q, k, v, logsum, g, delta, dk, dv, *scales, **given, CAUSAL=causal)
     return dq, dk, dv

@@ -202,14 +202,15 @@ def _rank_one(heads: Heads) -> bool:
 def _short(heads: Heads) -> bool:
     """Whether the heads are small, the sequences short, and a GPU has kernels for that."""
     same = heads.queries.shape == heads.keys.shape == heads.values.shape
-    if not (same and isinstance(heads.mask, Everything)):
+    if not (same and (isinstance(heads.mask, Everything) or heads.mask == Causal())):
         return False
     return served(*(t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values)))
 
 
 def _mix_short(heads: Heads) -> Tensor:
     q, k, v = (t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values))
-    return short_attention(q, k, v, 1 / heads.temperature).transpose(1, 2)
+    causal = heads.mask == Causal()
+    return short_attention(q, k, v, 1 / heads.temperature, causal).transpose(1, 2)
 
 
 def _mix_rank_one(heads: Heads) -> Tensor:

@@ -6,14 +6,17 @@ models would leave idle is filled, and the answers are those of the single runs 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from headwise.errors import BadInputError
 from headwise.experiments.training_run import TrainingRun
 from headwise.runs import Row
-from headwise.training import train
+from headwise.training import Saving, train
+from headwise.training.curve import Sink, nowhere
 
 Run = TypeVar("Run", bound=TrainingRun)
 
@@ -33,8 +36,17 @@ def stackable(specs: Iterable[Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def ask_together(specs: Sequence[TrainingRun], on: str = "cpu") -> list[list[Row]]:
+def ask_together(
+    specs: Sequence[TrainingRun],
+    on: str = "cpu",
+    *,
+    folder: Path | None = None,
+    sink: Sink = nowhere,
+) -> list[list[Row]]:
     """The rows of each spec of a group.
+
+    With a folder, a checkpoint is kept there until the group is trained, and a group that was
+    stopped goes on from it. The curve goes to the sink as it is made.
 
     >>> from headwise.experiments.train_neighbours import TrainNeighbours
     >>> small = {"width": 4, "tokens": 3, "mlp_width": 8, "batch": 8, "sequences": 16}
@@ -48,5 +60,14 @@ def ask_together(specs: Sequence[TrainingRun], on: str = "cpu") -> list[list[Row
             hint="take the groups that stackable gives",
         )
     builders = {spec.key: spec.build for spec in specs}
-    done = train(builders, specs[0].task, specs[0].settings(on))
-    return [spec.rows_of(done.only(spec.key)) for spec in specs]
+    saving = None if folder is None else _saving(folder, list(builders), on)
+    done = train(builders, specs[0].task, specs[0].settings(on), sink=sink, saving=saving)
+    rows = [spec.rows_of(done.only(spec.key)) for spec in specs]
+    if saving is not None:
+        saving.path.unlink(missing_ok=True)
+    return rows
+
+
+def _saving(folder: Path, keys: list[str], on: str) -> Saving:
+    key = f"{' '.join(keys)} on {on}"
+    return Saving(folder / f"together-{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt", key)

@@ -80,9 +80,9 @@ def _panel(rows: list[Row], dimensions: int, printed: dict[Place, float]) -> Pan
 FIGURE_IN_CONTEXT = Exhibit(
     name="heads2024/figure_in_context",
     title="In-context linear regression against the number of heads",
-    caption="Squared error after all examples but one, of a causal model of width 48 and 12 "
-    "layers whose heads share the width. Mean over seeds, band of one standard deviation, minimum "
-    "dotted; hollow: printed.",
+    caption="Squared error after all examples but one, of a causal model whose heads share its "
+    "width; the paper's has width 48 and 12 layers. Mean over seeds, band of one standard "
+    "deviation, minimum dotted; hollow: printed.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in IN_CONTEXT},
     present=_present,
 )
