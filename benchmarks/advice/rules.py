@@ -2,8 +2,8 @@
 
 Each is asked in four regimes. "heads": the number of heads is given and the rank is chosen.
 "width": heads × rank must be the width. "half": half of the largest's parameters are shared out.
-"free": any geometry of the first two. A rule answers with a geometry that was trained; a rank between two
-trained ones is rounded up.
+"free": any geometry of the first two. A rule answers with a geometry that was trained; a rank
+between two trained ones is rounded up.
 """
 
 from __future__ import annotations

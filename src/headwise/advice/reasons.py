@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.advice.candidates import HABIT, MOST_WIDTHS, content_rank
+from headwise.advice.candidates import HABIT, MOST_WIDTHS, content_rank, usual_heads
 from headwise.advice.curves import START_WORDS, RankCurve
 from headwise.advice.evidence import Evidence
 from headwise.advice.result import Choice, named, needed_rank
@@ -64,7 +64,8 @@ def heads_reason(best: Choice, paid: bool, present: HeadGeometry | None) -> str:
         words += "as many of this rank as the budget holds."
     else:
         words += f"as many of this rank as {MOST_WIDTHS} widths hold; more was never tried."
-    return f"{words} {MANY_HEADS_WORDS}"
+    beside = usual_heads(geometry.width) if present is None else present.heads
+    return f"{words} {MANY_HEADS_WORDS}" if geometry.heads > beside else words
 
 
 def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
