@@ -15,9 +15,9 @@
    two needs counts. Tokens with ids get a learned embedding, which can lay them out in as few
    dimensions as the task wants, so there mixing alone counts.
 4. **Heads.** As many of that rank as fill the width, or as a budget of parameters buys
-   (``candidates.most_heads``). At equal parameters many heads of the advised rank scored higher than
-   few of a larger one on CIFAR-10 and digits, and where tokens are looked up one head of the advised
-   rank, the full one, beat many of less.
+   (``candidates.most_heads``). At equal parameters many heads of the advised rank scored higher
+   than few of a larger one on CIFAR-10 and digits, and where tokens are looked up one head of the
+   advised rank, the full one, beat many of less.
 
 Evidence, not proof: ``benchmarks/advice`` judges the rule, also on tasks it was not made from. A
 person who knows the task overrules 3. by naming the need.
