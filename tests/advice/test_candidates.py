@@ -118,6 +118,15 @@ def test_the_largest_is_at_least_what_is_fixed():
     assert max(shares) <= 1
 
 
+def test_no_rank_is_rounded_above_the_width():
+    answer = advise_numbers(512, 100, constraints=Constraints(multiple_of=64))
+    assert answer.rank.mixing > 64
+    assert {choice.rank for choice in answer.choices} == {64}
+    assert not answer.best.meets
+    looking = advise_numbers(16, 100, constraints=Constraints(multiple_of=48), need="retrieval")
+    assert looking.best.rank == 96
+
+
 def test_the_floor_is_the_papers_bound():
     assert retrieval_floor(15.2, 4, heads=4) == error_lower_bound(16, 4, 4)
     assert retrieval_floor(15.2, 16, heads=1) == 0

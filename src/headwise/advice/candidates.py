@@ -147,7 +147,7 @@ def lookup(width: int, rank: int, constraints: Constraints) -> Candidate:
     >>> lookup(64, 20, Constraints()).geometry.heads
     3
     """
-    r = constraints.rounded(rank)
+    r = constraints.rounded(rank, width)
     heads = constraints.heads or max(1, width // r)
     return Candidate("lookup", shaped(width, heads, r, r, constraints))
 

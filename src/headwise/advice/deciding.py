@@ -107,7 +107,7 @@ def _chosen_rank(evidence: Evidence, constraints: Constraints, need: Need) -> Ra
     found = choose_rank(evidence.curves, dimension, evidence.width, evidence.learned, need)
     if constraints.rank is not None:
         return replace(found, rank=constraints.rank)
-    return replace(found, rank=constraints.rounded(found.rank))
+    return replace(found, rank=constraints.rounded(found.rank, evidence.width))
 
 
 def _ranked(

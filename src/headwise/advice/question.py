@@ -108,9 +108,14 @@ class Constraints:
                     hint=f"pass at most {width}: no rank above the width adds anything",
                 )
 
-    def rounded(self, rank: int) -> int:
-        """The least allowed rank that is not below ``rank``."""
-        return -(-rank // self.multiple_of) * self.multiple_of
+    def rounded(self, rank: int, most: int | None = None) -> int:
+        """The least allowed rank that is not below ``rank``, or the largest up to ``most``.
+
+        >>> Constraints(multiple_of=64).rounded(70, most=100)
+        64
+        """
+        above = -(-rank // self.multiple_of) * self.multiple_of
+        return above if most is None or above <= most else most - most % self.multiple_of
 
 
 def checked_need(need: str) -> str:

@@ -37,7 +37,7 @@ MANY_HEADS_WORDS = (
     "one."
 )
 
-FIXED_WORDS = "The rank that was fixed beforehand, for queries, keys and values."
+FIXED_WORDS = "The rank that was fixed or is left by what was, for queries, keys and values."
 
 
 def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:

@@ -67,6 +67,24 @@ def tokens_from(source: str, reading: Reading) -> TokenSet:
     return replace(_cut(found, reading.length), name=source)
 
 
+def options_read(source: str) -> frozenset[str]:
+    """Which fields of ``Reading``, besides width and length, say something about this source.
+
+    >>> sorted(options_read("digits")), sorted(options_read("corpus.txt"))
+    (['patch'], ['tokenizer', 'vocabulary'])
+    """
+    path = Path(source)
+    if source == "digits":
+        return frozenset({"patch"})
+    if path.is_dir():
+        return frozenset({"patch", "size"})
+    if ":" in source and not path.exists():
+        return frozenset({"patch", "vocabulary"})
+    if path.suffix.lower() == ".txt":
+        return frozenset({"tokenizer", "vocabulary"})
+    return frozenset({"patch", "vocabulary", "name"})
+
+
 def _of_images(images: Tensor, reading: Reading, patch: int, width: int) -> TokenSet:
     cut = patches(standardised(images.double()), reading.patch or patch)
     # A check by the general rule, then the embedding that images always get.
