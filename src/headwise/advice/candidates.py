@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from headwise.advice.curves import head_dim_grid
-from headwise.advice.question import CACHE_NUMBER, NO_LIMIT, Budget, Constraints
+from headwise.advice.question import (
+    CACHE_NUMBER,
+    MOST_HEADS,
+    NO_LIMIT,
+    Budget,
+    Constraints,
+)
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry, divisors
 
@@ -99,13 +105,16 @@ def most_heads(width: int, rank: int, constraints: Constraints, budget: Budget) 
     12
     """
     widths = 1 if budget.parameters is None else MOST_WIDTHS
-    most = max(1, widths * width // rank)
-    if constraints.kind == "gqa" and most > constraints.group:
-        most -= most % constraints.group
+    most = min(max(1, widths * width // rank), MOST_HEADS)
     step = constraints.group if constraints.kind == "gqa" else 1
-    wanted = [*range(most, step - 1, -step), *range(min(step - 1, most), 0, -1)]
-    fits = (h for h in wanted if budget.allows(shaped(width, h, rank, rank, constraints)))
-    return next(fits, 0)
+    wanted = [*range(1, min(step, most + 1)), *range(step, most + 1, step)]
+    # Costs rise with the number of heads, so those that fit come first.
+    count = bisect_left(
+        wanted,
+        True,
+        key=lambda heads: not budget.allows(shaped(width, heads, rank, rank, constraints)),
+    )
+    return wanted[count - 1] if count else 0
 
 
 def candidates(
@@ -160,8 +169,9 @@ def _shapes(
     few = fewer if constraints.heads is None and 0 < fewer < heads else heads
     if few < heads:
         yield Candidate("fewer heads", shaped(width, few, rank, rank, constraints))
-    if width // few > rank:
-        yield Candidate("whole values", shaped(width, few, rank, width // few, constraints))
+    values = width // few // constraints.multiple_of * constraints.multiple_of
+    if values > rank:
+        yield Candidate("whole values", shaped(width, few, rank, values, constraints))
     if constraints.rank is None and half < rank:
         yield Candidate("half the rank", shaped(width, heads, half, half, constraints))
 
@@ -175,19 +185,22 @@ def _smaller(
     """
     if constraints.rank is not None:
         return []
-    below = {*head_dim_grid(rank)[:-1], constraints.multiple_of}
-    ranks = sorted((r for r in below if r % constraints.multiple_of == 0), reverse=True)
-    lower = (shaped(width, heads, r, r, constraints) for r in ranks)
-    found = _first("smaller rank", lower, budget)
+    found = _of_largest_rank("smaller rank", width, rank, heads, constraints, budget)
     if constraints.heads is None and not budget.allows(shaped(width, 1, rank, rank, constraints)):
-        single = (shaped(width, 1, r, r, constraints) for r in ranks)
-        found = _first("one head", single, budget) + found
+        found = _of_largest_rank("one head", width, rank, 1, constraints, budget) + found
     return found
 
 
-def _first(role: str, geometries: Iterable[HeadGeometry], budget: Budget) -> list[Candidate]:
-    geometry = next((g for g in geometries if budget.allows(g)), None)
-    return [] if geometry is None else [Candidate(role, geometry)]
+def _of_largest_rank(
+    role: str, width: int, below: int, heads: int, constraints: Constraints, budget: Budget
+) -> list[Candidate]:
+    """So many heads of the largest rank below a given one that fits; none if none does."""
+    ranks = range(constraints.multiple_of, below, constraints.multiple_of)
+    count = bisect_left(
+        ranks, True, key=lambda r: not budget.allows(shaped(width, heads, r, r, constraints))
+    )
+    rank = ranks[count - 1] if count else 0
+    return [Candidate(role, shaped(width, heads, rank, rank, constraints))] if rank else []
 
 
 def _smallest(width: int, constraints: Constraints) -> HeadGeometry:
@@ -207,12 +220,16 @@ def _nothing_fits(width: int, constraints: Constraints, budget: Budget) -> BadIn
     )
 
 
-def references(width: int, heads: int, largest_rank: int) -> list[Candidate]:
+def references(width: int, heads: int, largest_rank: int, dearest: int = 0) -> list[Candidate]:
     """What costs are compared with: habit, and the largest rank that was looked at.
+
+    The largest has more heads where something offered would cost more than it.
 
     >>> [c.geometry.qk_rank for c in references(768, 12, largest_rank=128)]
     [64, 128]
     """
     habit = HeadGeometry.free(width, max(1, width // HABIT), min(HABIT, width))
-    largest = HeadGeometry.free(width, heads, max(largest_rank, min(HABIT, width)))
+    rank = max(largest_rank, min(HABIT, width))
+    head = HeadGeometry.free(width, 1, rank).parameters
+    largest = HeadGeometry.free(width, max(heads, -(-dearest // head)), rank)
     return [Candidate("habit", habit), Candidate("largest", largest)]

@@ -25,12 +25,15 @@ from headwise.advice.question import (
     Need,
     checked_need,
 )
-from headwise.advice.reasons import choice_reasons, findings, heads_reason, verdict
-from headwise.advice.result import Advice, Choice, needed_rank
+from headwise.advice.reasons import Limit, choice_reasons, findings, heads_reason, verdict
+from headwise.advice.result import Advice, Choice, is_met
 from headwise.advice.retrieval import is_exact, retrieval_floor
 from headwise.advice.rule import RankChoice, choose_rank, judged_curve
 from headwise.advice.sizes import KnownSizes
 from headwise.geometry import HeadGeometry, LatentGeometry
+
+#: More than any layer has: what is left are limits other than a budget.
+MOST_PARAMETERS = 10**18
 
 
 def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: Need) -> Advice:
@@ -65,13 +68,14 @@ def decide_for(
     shown = [Candidate("present", present)]
     answer = _ranked(evidence, rank, heads, present.heads, constraints, budget, shown)
     own = answer.references[0]
-    allowed = budget.allows(present) and constraints.keeps(present.heads, own.rank)
+    kept = constraints.keeps(present.heads, own.rank) and constraints.kind == _kind(present)
+    allowed = budget.allows(present) and kept
     if allowed and not any(_better(choice, own) for choice in answer.choices):
         answer = replace(answer, choices=(own, *answer.choices))
     sizes = config.sizes
     if sizes.vocabulary is None:
         sizes = replace(sizes, vocabulary=evidence.vocabulary)
-    told = (verdict(own, answer.best, rank), *answer.findings)
+    told = (verdict(own, answer.best, rank, constraints.rank), *answer.findings)
     told += _about_heads(answer, constraints, budget, present)
     return replace(answer, findings=told, sizes=sizes)
 
@@ -91,7 +95,27 @@ def _about_heads(
     """Nothing where their number was fixed beforehand."""
     if constraints.heads is not None:
         return ()
-    return (heads_reason(answer.best, budget.parameters is not None, present),)
+    limit = _limit(answer.best, constraints, budget, present)
+    return (heads_reason(answer.best, limit, present),)
+
+
+def _limit(
+    best: Choice, constraints: Constraints, budget: Budget, present: HeadGeometry | None
+) -> Limit:
+    """What keeps the first choice from having more heads."""
+    geometry, rank = best.geometry, best.rank
+    if best.role != "advised":
+        return "other"
+    whole = NO_LIMIT if budget.parameters is None else Budget(parameters=MOST_PARAMETERS)
+    if geometry.heads == most_heads(geometry.width, rank, constraints, whole):
+        return "width" if budget.parameters is None else "widths"
+    only = Budget(parameters=budget.parameters)
+    if budget.parameters is None or geometry.heads < most_heads(
+        geometry.width, rank, constraints, only
+    ):
+        return "cache"
+    own = present is not None and budget.parameters == present.parameters
+    return "present" if own else "parameters"
 
 
 def _kind(geometry: HeadGeometry) -> str:
@@ -104,9 +128,9 @@ def _chosen_rank(evidence: Evidence, constraints: Constraints, need: Need) -> Ra
     dimension = evidence.effective_dimension
     checked_need(need)
     constraints.refuse_beyond(evidence.width)
-    found = choose_rank(evidence.curves, dimension, evidence.width, evidence.learned, need)
+    found = choose_rank(evidence.curves, dimension, evidence.directions, evidence.learned, need)
     if constraints.rank is not None:
-        return replace(found, rank=constraints.rank)
+        return replace(found, rank=constraints.rank, fixed=True)
     return replace(found, rank=constraints.rounded(found.rank, evidence.width))
 
 
@@ -125,7 +149,8 @@ def _ranked(
         for c in [*offered, *shown]
     )
     largest_rank = max(named, judged_curve(evidence.curves).head_dims[-1])
-    beside = shown + references(evidence.width, fewer, largest_rank)
+    dearest = max(c.geometry.parameters for c in [*offered, *shown])
+    beside = shown + references(evidence.width, fewer, largest_rank, dearest)
     costs = {c.role: Costs.of(c.geometry, evidence.length) for c in beside}
 
     def judged(candidate: Candidate) -> Choice:
@@ -133,7 +158,7 @@ def _ranked(
 
     known = {c.geometry for c in shown}
     choices = [judged(c) for c in offered if c.geometry not in known]
-    choices.sort(key=_order)
+    choices.sort(key=_order_by_floor if rank.binds == "retrieval" else _order)
     return Advice(
         evidence,
         rank,
@@ -168,11 +193,22 @@ def _order(choice: Choice) -> tuple[bool, int, int, int]:
     return not choice.meets, 0 if choice.meets else -choice.rank, place, choice.costs.parameters
 
 
+def _order_by_floor(choice: Choice) -> tuple[bool, float, int, int, int]:
+    """The same where lookup decides: what does not meet it comes by the least error possible."""
+    unmet, rank, place, cost = _order(choice)
+    return unmet, choice.floor if unmet else 0.0, rank, place, cost
+
+
 def _better(choice: Choice, than: Choice) -> bool:
-    """Whether it meets a need that the other does not, or meets it cheaper, or gets nearer."""
+    """Whether it meets a need that the other does not, or meets it cheaper, or gets nearer.
+
+    Nearer is more rank that does not make lookup worse: one large head is no better than many.
+    """
     if choice.meets and than.meets:
         return choice.costs.parameters < than.costs.parameters
-    return choice.meets or (choice.rank > than.rank and not than.meets)
+    if choice.meets or than.meets:
+        return choice.meets
+    return choice.rank > than.rank and choice.floor <= than.floor
 
 
 def _judged(
@@ -192,6 +228,6 @@ def _judged(
         share,
         floor,
         exact,
-        r >= needed_rank(rank),
+        is_met(rank, r),
         choice_reasons(candidate.role, geometry, share, floor, exact, rank),
     )

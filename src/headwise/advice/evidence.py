@@ -15,7 +15,8 @@ class TokenStatistics:
     ``effective_dimension`` is exp of the entropy of the normalised eigenvalues of their
     covariance; ``mean_share`` how much of their mean square the common mean holds;
     ``cosine_spread`` the root mean square of the cosine between two tokens of a sequence, 0 for
-    orthonormal ones; ``orthonormality`` the rank paper's ‖C − I‖_F / n².
+    orthonormal ones; ``orthonormality`` the rank paper's ‖C − I‖_F / n². ``numbers`` is how many
+    numbers a token has, where it is a vector.
     """
 
     sequences: int
@@ -26,6 +27,7 @@ class TokenStatistics:
     cosine_spread: float
     orthonormality: float
     learned: bool
+    numbers: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,15 @@ class Evidence:
 
     @property
     def effective_dimension(self) -> float:
-        """That of the tokens; isotropic tokens, where nothing is known, fill the width."""
-        return float(self.width if self.statistics is None else self.statistics.effective_dimension)
+        """That of the tokens in the width; isotropic ones, where nothing is known, fill it."""
+        own = self.width if self.statistics is None else self.statistics.effective_dimension
+        return float(min(own, self.width))
+
+    @property
+    def directions(self) -> int:
+        """How many directions tokens can differ in: the width's, or those of a narrower vector."""
+        numbers = None if self.statistics is None else self.statistics.numbers
+        return self.width if numbers is None else min(self.width, numbers)
 
     @property
     def learned(self) -> bool:

@@ -89,12 +89,13 @@ class Constraints:
             )
 
     def keeps(self, heads: int, rank: int) -> bool:
-        """Whether so many heads of that rank are what was fixed.
+        """Whether so many heads of that rank are what was fixed, and the rank is allowed.
 
         >>> Constraints(heads=4).keeps(4, 16), Constraints(heads=4).keeps(8, 16)
         (True, False)
         """
-        return self.heads in (None, heads) and self.rank in (None, rank)
+        fixed = self.heads in (None, heads) and self.rank in (None, rank)
+        return fixed and rank % self.multiple_of == 0
 
     def refuse_beyond(self, width: int) -> None:
         """Refuse a rank, or a step between ranks, that is larger than the width of the model.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from headwise.advice.candidates import HABIT, MOST_WIDTHS, content_rank, usual_heads
 from headwise.advice.curves import START_WORDS, RankCurve
 from headwise.advice.evidence import Evidence
-from headwise.advice.result import Choice, named, needed_rank
+from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
 from headwise.advice.retrieval import NEGLIGIBLE
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
 from headwise.advice.theory_curve import bounded_dims
@@ -21,8 +23,8 @@ ROLE_WORDS = {
     "advised": "The advised rank for queries, keys and values.",
     "whole values": "Queries and keys at the advised rank, values as wide as the layer: for "
     "when the layer must also pass on whole tokens.",
-    "fewer heads": "The advised rank with fewer heads: it saves most, and trained on images it "
-    "scored one to two points lower than the full number.",
+    "fewer heads": "The advised rank with fewer heads: cheaper, and trained on images it scored "
+    "one to four points lower than as many as fill the width.",
     "half the rank": "Half the advised rank: the first to try if training shows that less will do.",
     "lookup": "Rank enough to look up single tokens exactly.",
     "smaller rank": "All heads, with the largest rank that the budget allows.",
@@ -37,6 +39,18 @@ MANY_HEADS_WORDS = (
     "one."
 )
 
+#: What keeps the number of heads from being larger.
+Limit = Literal["width", "widths", "parameters", "cache", "present", "other"]
+
+LIMIT_WORDS: dict[Limit, str] = {
+    "width": "as many of this rank as fill the width.",
+    "widths": f"as many of this rank as {MOST_WIDTHS} widths hold; more was never tried.",
+    "parameters": "as many of this rank as the budget pays for.",
+    "cache": "as many of this rank as the cache may hold.",
+    "present": "as many of this rank as cost no more than the model's own.",
+    "other": "with what the budget leaves of the rank.",
+}
+
 FIXED_WORDS = "The rank that was fixed or is left by what was, for queries, keys and values."
 
 
@@ -47,38 +61,32 @@ def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def heads_reason(best: Choice, paid: bool, present: HeadGeometry | None) -> str:
-    """Why the first choice has so many heads, where nobody fixed them; ``paid`` by a budget."""
+def heads_reason(best: Choice, limit: Limit, present: HeadGeometry | None) -> str:
+    """Why the first choice has so many heads, where nobody fixed them."""
     geometry = best.geometry
     words = f"Heads: {geometry.heads}, "
     if best.role == "present":
         return words + "as many as the model has."
-    if best.role != "advised":
-        return words + "with what the budget leaves of the rank."
-    filled = MOST_WIDTHS * geometry.width // best.rank
-    if present is not None:
-        words += "as many of this rank as cost no more than the model's own."
-    elif not paid:
-        words += "as many of this rank as fill the width."
-    elif geometry.heads < filled:
-        words += "as many of this rank as the budget holds."
-    else:
-        words += f"as many of this rank as {MOST_WIDTHS} widths hold; more was never tried."
+    words += LIMIT_WORDS[limit]
     beside = usual_heads(geometry.width) if present is None else present.heads
-    return f"{words} {MANY_HEADS_WORDS}" if geometry.heads > beside else words
+    return f"{words} {MANY_HEADS_WORDS}" if best.meets and geometry.heads > beside else words
 
 
-def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
-    """What is to be said of the geometry that a model has."""
+def verdict(present: Choice, best: Choice, rank: RankChoice, fixed: int | None = None) -> str:
+    """What is to be said of the geometry that a model has; ``fixed`` is a rank that was asked."""
     share, needed = present.plateau_share, needed_rank(rank)
     reaches = f"Present: {named(present.geometry)}, {share:.0%} of the plateau"
     if present.meets:
         enough = "that is what is needed" if present.rank == needed else f"rank {needed} would do"
         return f"{reaches}; {enough}."
+    asked = need_words(rank)
     if best.geometry == present.geometry:
-        return f"{reaches}; {needed} is needed, and nothing of equal or lower cost comes nearer."
-    would = "meet that" if best.meets else "come nearer"
-    return f"{reaches}; {needed} is needed. {named(best.geometry)} would {would} at no higher cost."
+        return f"{reaches}; {asked}, and nothing of equal or lower cost comes nearer."
+    if best.meets:
+        return f"{reaches}; {asked}. {named(best.geometry)} would meet that at no higher cost."
+    if fixed is None and best.rank > present.rank:
+        return f"{reaches}; {asked}. {named(best.geometry)} would come nearer at no higher cost."
+    return f"{reaches}; {asked}, and what is left to choose from comes no nearer."
 
 
 def choice_reasons(
@@ -92,17 +100,23 @@ def choice_reasons(
     """Why this geometry is named, and what it reaches."""
     r, needed = content_rank(geometry), needed_rank(rank)
     reached = f"Its rank {r} reaches {share:.0%} of the plateau"
-    if r < needed:
-        reached += f" and does not meet the need: {rank.binds} asks for {needed}."
+    if not is_met(rank, r):
+        reached += f" and does not meet the need: {need_words(rank)}."
     elif r > needed:
         reached += f"; {rank.binds} asks for {needed}."
     else:
         reached += "."
-    fixed = role == "advised" and r < needed
-    return FIXED_WORDS if fixed else ROLE_WORDS[role], reached, _lookup(floor, exact)
+    fixed = role == "advised" and (rank.fixed or r < needed)
+    lookup = _lookup(floor, exact, r < rank.retrieval)
+    return FIXED_WORDS if fixed else ROLE_WORDS[role], reached, lookup
 
 
-def _lookup(floor: float, exact: bool) -> str:
+def _lookup(floor: float, exact: bool, short: bool) -> str:
+    if exact and short:
+        return (
+            "One head of this rank could look up exactly; training took about "
+            f"{MARGIN} times the effective dimension to."
+        )
     if exact:
         return "Exact lookup is possible at this rank."
     if floor < NEGLIGIBLE:
@@ -137,11 +151,14 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
         )
     dimension = evidence.statistics.effective_dimension
     own = "embedded tokens fill" if evidence.learned else "tokens fill"
-    capped = MARGIN * dimension > evidence.width
-    takes = f"{MARGIN} times that{'; no more than the width' if capped else ''}"
+    held = f", of which the width passes on {evidence.width}" if dimension > evidence.width else ""
+    takes = f"{MARGIN} times that"
+    if MARGIN * dimension > evidence.directions:
+        narrow = evidence.directions < evidence.width
+        takes += f"; no more than {'the numbers of a token' if narrow else 'the width'}"
     return (
-        f"Retrieval: the {own} an effective dimension of {dimension:.1f}; looking one of them up "
-        f"takes about {takes}, rank {rank.retrieval}."
+        f"Retrieval: the {own} an effective dimension of {dimension:.1f}{held}; looking one of "
+        f"them up takes about {takes}, rank {rank.retrieval}."
     )
 
 

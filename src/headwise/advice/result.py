@@ -135,6 +135,15 @@ def needed_rank(rank: RankChoice) -> int:
     return rank.mixing if rank.binds == "mixing" else rank.retrieval
 
 
+def is_met(rank: RankChoice, content: int) -> bool:
+    """Whether a head of this content rank meets the need that decides.
+
+    Where the rank still rises at the largest one looked at, nothing is known to meet it.
+    """
+    known = rank.binds == "retrieval" or rank.reached
+    return known and content >= needed_rank(rank)
+
+
 def headline(advice: Advice) -> str:
     """The first choice in one line, and whether it falls short of the need."""
     best, geometry = advice.best, advice.best.geometry
@@ -145,8 +154,14 @@ def headline(advice: Advice) -> str:
     )
     if best.meets:
         return words
-    needed = needed_rank(advice.rank)
-    return f"{words} It does not meet the need: {advice.rank.binds} asks for rank {needed}."
+    return f"{words} It does not meet the need: {need_words(advice.rank)}."
+
+
+def need_words(rank: RankChoice) -> str:
+    """What the need that decides asks for."""
+    if rank.binds == "mixing" and not rank.reached:
+        return f"mixing still gains at {rank.mixing}, the largest rank looked at"
+    return f"{rank.binds} asks for rank {needed_rank(rank)}"
 
 
 def _habit(advice: Advice) -> HeadGeometry:

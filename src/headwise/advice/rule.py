@@ -10,7 +10,8 @@
 3. **Retrieval.** To look single tokens up exactly, a head needs to resolve their effective
    dimension (heads paper), and the directions beyond it count too: with effective dimension 4, 8
    and 16 planted in width 32, a rank equal to it reached 80 to 94 % of what full rank does, twice
-   it 97 to 100 %. So the need is ``MARGIN`` times the effective dimension, at most the width.
+   it 97 to 100 %. So the need is ``MARGIN`` times the effective dimension, at most as many
+   directions as tokens have: the width's, or the numbers of a narrower vector.
    Vectors that come with the data have a dimension that no training changes, so the larger of the
    two needs counts. Tokens with ids get a learned embedding, which can lay them out in as few
    dimensions as the task wants, so there mixing alone counts.
@@ -48,7 +49,8 @@ class RankChoice:
 
     ``mixing`` is where the judged curve saturates, ``reached`` whether it does so at all below
     the largest rank looked at; ``retrieval`` is ``MARGIN`` times the effective dimension, at
-    most the width; ``paper`` is the rank paper's rule on its own curve, for comparison.
+    most all directions; ``paper`` is the rank paper's rule on its own curve, for comparison;
+    ``fixed`` whether the rank was given instead.
     """
 
     rank: int
@@ -58,6 +60,7 @@ class RankChoice:
     paper: int | None
     need: Need
     binds: Bound
+    fixed: bool = False
 
 
 def judged_curve(curves: tuple[RankCurve, ...]) -> RankCurve:
@@ -71,23 +74,27 @@ def judged_curve(curves: tuple[RankCurve, ...]) -> RankCurve:
 
 
 def choose_rank(
-    curves: tuple[RankCurve, ...], effective_dimension: float, width: int, learned: bool, need: Need
+    curves: tuple[RankCurve, ...],
+    effective_dimension: float,
+    directions: int,
+    learned: bool,
+    need: Need,
 ) -> RankChoice:
-    """The advised rank, in a model of that width.
+    """The advised rank, for tokens that differ in so many directions.
 
     >>> curve = RankCurve("model", (1, 2, 4), (0.3, 0.7, 1.0), (0.0,) * 3, 8, 1.0, "measured")
-    >>> choose_rank((curve,), effective_dimension=2.6, width=8, learned=False, need="mixing").rank
+    >>> choose_rank((curve,), 2.6, 8, False, "mixing").rank
     4
-    >>> choose_rank((curve,), effective_dimension=2.6, width=8, learned=False, need="data").rank
+    >>> choose_rank((curve,), 2.6, 8, False, "data").rank
     6
-    >>> choose_rank((curve,), effective_dimension=2.6, width=5, learned=False, need="data").rank
+    >>> choose_rank((curve,), 2.6, 5, False, "data").rank
     5
     """
     curve = judged_curve(curves)
     found = our_saturation(curve, SLACK)
     mixing = curve.head_dims[-1] if found is None else found
-    # No rank above the width adds anything.
-    retrieval = min(whole_dimension(MARGIN * effective_dimension), width)
+    # No rank above the number of directions adds anything.
+    retrieval = min(whole_dimension(MARGIN * effective_dimension), directions)
     wanted: dict[Bound, int] = {"mixing": mixing, "retrieval": retrieval}
     binds = max(_counted(need, learned), key=lambda name: wanted[name])
     paper = paper_saturation(_papers_curve(curves))

@@ -39,6 +39,7 @@ def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
         math.sqrt(float(off.square().sum((-2, -1)).mean()) / pairs),
         float(off.square().sum((-2, -1)).sqrt().mean()) / tokens.length**2,
         tokens.learned,
+        None if tokens.learned else tokens.values.shape[-1],
     )
 
 
