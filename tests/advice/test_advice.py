@@ -1,6 +1,8 @@
 """The whole answer: from tokens to text, JSON, a page and exports."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -98,7 +100,7 @@ def test_need_and_constraints_are_kept():
         (64, None, "Heads: 1, as many of this rank as fill the width."),
         (768, None, "Heads: 8, as many of this rank as fill the width."),
         (1536, None, "Heads: 16, as many of this rank as fill the width."),
-        (768, 300_000, "Heads: 1, as many of this rank as the budget holds."),
+        (768, 300_000, "Heads: 1, as many of this rank as the budget pays for."),
         (768, 10**7, "Heads: 16, as many of this rank as 2 widths hold; more was never tried."),
         (768, 30_000, "Heads: 1, with what the budget leaves of the rank."),
     ],
@@ -115,6 +117,59 @@ def test_heads_of_small_rank_fill_the_width_and_fewer_stand_second():
     found = [(choice.role, choice.geometry.heads) for choice in answer.choices]
     assert found[:2] == [("advised", 160), ("fewer heads", 10)]
     assert answer.choices[1].costs.parameters < answer.best.costs.parameters
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"budget": Budget(cache_bytes=96)}, "Heads: 6, as many of this rank as the cache may"),
+        (
+            {"budget": Budget(10**6), "constraints": Constraints(kind="gqa", rank=4)},
+            "Heads: 32, as many of this rank as 2 widths hold",
+        ),
+    ],
+)
+def test_the_limit_of_heads_is_the_one_that_binds(asked, words):
+    asked = {"constraints": Constraints(rank=4)} | asked
+    answer = advise_numbers(16, 64, **asked)
+    assert any(line.startswith(words) for line in answer.findings)
+
+
+def test_a_rank_that_never_saturates_meets_no_need():
+    answer = advise_numbers(4096, 64)
+    assert not answer.rank.reached and not answer.best.meets
+    assert "mixing still gains at 64, the largest rank looked at" in str(answer)
+
+
+def test_tokens_need_no_more_rank_than_they_have_numbers_and_no_more_than_the_width():
+    narrow = advise(TOKENS, width=64)
+    assert narrow.rank.retrieval == 12
+    assert "no more than the numbers of a token, rank 12" in str(narrow)
+    wide = advise(TOKENS, width=4)
+    assert wide.evidence.effective_dimension == 4
+    assert "of which the width passes on 4" in str(wide)
+    assert wide.best.floor == 0
+
+
+def test_what_is_of_the_wrong_kind_is_refused():
+    """In a process of its own: here types are checked at every call."""
+    calls = {
+        "advise(tokens, width=0)": "the width must lie between 2",
+        "advise(tokens, width=10.5)": "the width must be a whole number",
+        "advise(tokens, width=16, budget=1000)": "a Budget was expected, got 1000",
+        "advise_numbers(16, 64, constraints=None)": "a Constraints was expected, got None",
+        "advise('digits')": "tokens of type str came",
+    }
+    tried = [
+        f"try:\n    {call}\nexcept BadInputError as error:\n    print(error)" for call in calls
+    ]
+    code = "import torch\nfrom headwise.advice import advise, advise_numbers\n"
+    code += "from headwise.errors import BadInputError\ntokens = torch.randn(4, 8, 16)\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", code + "\n".join(tried)], capture_output=True, text=True, check=True
+    )
+    for said, words in zip(ran.stdout.splitlines(), calls.values(), strict=True):
+        assert words in said
 
 
 def test_a_budget_is_kept():

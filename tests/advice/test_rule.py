@@ -27,7 +27,7 @@ CIFAR_MODEL, CIFAR_PAPER, CIFAR_BEST = (
 
 def test_the_rule_finds_what_its_evidence_showed():
     curves = (curve(CIFAR_MODEL), curve(CIFAR_PAPER, "paper"))
-    found = choose_rank(curves, effective_dimension=5.6, width=192, learned=False, need="mixing")
+    found = choose_rank(curves, 5.6, directions=192, learned=False, need="mixing")
     assert (found.rank, found.binds, found.retrieval) == (CIFAR_BEST, "mixing", 12)
     assert found.paper == 2
 

@@ -207,7 +207,7 @@ def test_what_falls_short_is_said_in_the_terminal_and_on_the_page(headwise, ran,
         assert "It does not meet the need: mixing asks for rank 96" in text
     row = next(line for line in out.splitlines() if "1 smaller rank" in line)
     assert row.split()[-3] == "no"
-    assert "does not meet the need: mixing asks for 96" in page.read_text()
+    assert "does not meet the need: mixing asks for rank 96" in page.read_text()
 
 
 def test_a_causal_mask_is_measured_or_said_not_to_be(ran, headwise, tmp_path):

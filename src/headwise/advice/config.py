@@ -115,14 +115,15 @@ def _number(part: dict[str, Any], names: tuple[str, ...], path: Path) -> int | N
     value = _first(part, names)
     if value is None:
         return None
+    name = next(name for name in names if part.get(name) is not None)
     if isinstance(value, list):
         raise BadInputError(
-            f"{path} gives {names[0]} per layer ({len(value)} numbers)",
+            f"{path} gives {name} per layer ({len(value)} numbers)",
             hint="pass --width, --length and --heads of the layer in question instead",
         )
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise BadInputError(
-            f"{path} says {names[0]} is {value!r}", hint="it must be a whole number above zero"
+            f"{path} says {name} is {value!r}", hint="it must be a whole number above zero"
         )
     return value
 

@@ -24,6 +24,7 @@ from headwise.advice.question import (
     Constraints,
     Need,
     checked_need,
+    refuse_other_kinds,
 )
 from headwise.advice.reasons import Limit, choice_reasons, findings, heads_reason, verdict
 from headwise.advice.result import Advice, Choice, is_met
@@ -38,6 +39,7 @@ MOST_PARAMETERS = 10**18
 
 def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: Need) -> Advice:
     """Rank the geometries that the evidence, the budget and the constraints leave."""
+    refuse_other_kinds(budget, constraints)
     rank = _chosen_rank(evidence, constraints, need)
     heads = _heads(evidence.width, rank, constraints, budget)
     usual = min(heads, constraints.heads or usual_heads(evidence.width))
@@ -51,6 +53,7 @@ def decide_for(
     config: ModelConfig, evidence: Evidence, budget: Budget, constraints: Constraints, need: Need
 ) -> Advice:
     """The same for a model that exists: what it has is judged, and nothing dearer is offered."""
+    refuse_other_kinds(budget, constraints)
     present = config.geometry
     if constraints.kind is None:
         constraints = replace(constraints, kind=_kind(present), group=present.group)

@@ -104,15 +104,19 @@ def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
     >>> with_vocabulary(token_set(torch.tensor([[0, 3, 1]]), 8), 10).vocabulary
     10
     """
-    if tokens.learned and int(tokens.values.max()) >= vocabulary:
+    if not tokens.learned:
+        raise BadInputError(
+            f"a vocabulary of {vocabulary} was given, and the tokens are vectors",
+            hint="leave it out, or pass whole numbers, ids",
+        )
+    if int(tokens.values.max()) >= vocabulary:
         raise BadInputError(
             f"token id {int(tokens.values.max())} is outside a vocabulary of {vocabulary}",
             hint=f"pass ids from 0 to {vocabulary - 1}, or a vocabulary of at least "
             f"{int(tokens.values.max()) + 1}",
         )
-    if tokens.learned:
-        _refuse_large_table(vocabulary, tokens.width)
-    return replace(tokens, vocabulary=vocabulary, declared=vocabulary if tokens.learned else None)
+    _refuse_large_table(vocabulary, tokens.width)
+    return replace(tokens, vocabulary=vocabulary, declared=vocabulary)
 
 
 #: The width that ids are embedded in when none is given, and the most numbers of a table.

@@ -9,6 +9,7 @@ from headwise.advice.evidence import Evidence
 from headwise.advice.question import MaskName, checked_mask, checked_size
 from headwise.advice.reasons import NEARLY_ORTHONORMAL
 from headwise.advice.theory_curve import law_curve
+from headwise.errors import BadInputError
 
 if TYPE_CHECKING:
     from headwise.advice.curves import RankCurve
@@ -80,4 +81,13 @@ def _as_token_set(tokens: Any, width: int | None) -> TokenSet:
 
     if isinstance(tokens, TokenSet):
         return tokens
-    return token_set(torch.as_tensor(tokens), width)
+    if width is not None:
+        checked_size("the width", width, 2, 10**6)
+    try:
+        values = torch.as_tensor(tokens)
+    except (TypeError, ValueError, RuntimeError):
+        raise BadInputError(
+            f"tokens of type {type(tokens).__name__} came",
+            hint="pass a tensor or an array: vectors (batch, sequence, width), or ids",
+        ) from None
+    return token_set(values, width)

@@ -150,7 +150,7 @@ def checked_size(name: str, value: int | float | None, least: int, most: int) ->
     >>> checked_size("the width", 64, 2, 10**6)
     64
     """
-    if value is None or not math.isfinite(value) or value != int(value):
+    if not isinstance(value, int | float) or not math.isfinite(value) or value != int(value):
         raise BadInputError(f"{name} must be a whole number, got {value!r}", hint="pass one")
     if not least <= value <= most:
         raise BadInputError(
@@ -158,6 +158,21 @@ def checked_size(name: str, value: int | float | None, least: int, most: int) ->
             hint="pass a value inside that range",
         )
     return int(value)
+
+
+def refuse_other_kinds(budget: Budget, constraints: Constraints) -> None:
+    """Refuse what is no budget or no constraints, a bare number above all.
+
+    >>> refuse_other_kinds(Budget(), Constraints())
+    """
+    for value, wanted, example in (
+        (budget, Budget, "Budget(parameters=20_000)"),
+        (constraints, Constraints, "Constraints(heads=8)"),
+    ):
+        if not isinstance(value, wanted):
+            raise BadInputError(
+                f"a {wanted.__name__} was expected, got {value!r}", hint=f"pass {example}"
+            )
 
 
 def _refuse_unless_positive(given: Budget | Constraints) -> None:
