@@ -37,6 +37,10 @@ SWEEPS: dict[SweepName, str] = {
 }
 
 
+#: What is told of where a row comes from.
+ORIGIN = ("task", "device", "dtype", "torch", "code")
+
+
 def report(verdicts: Sequence[Verdict], rows: Sequence[Row], inputs: Sequence[Row]) -> str:
     """All tables."""
     judged = [*_summaries(verdicts), *_regrets(verdicts)] if verdicts else []
@@ -158,8 +162,11 @@ def _cell(scores: Scores, geometry: HeadGeometry, unit: float) -> str:
 
 
 def _origin(rows: Sequence[Row]) -> str:
-    made = sorted({(r["task"], r["device"], r["dtype"], r["torch"], r["code"]) for r in rows})
-    seeds = {task: len({r["seed"] for r in rows if r["task"] == task}) for task, *_ in made}
-    lines = [["task", "device", "dtype", "torch", "code", "seeds"]]
-    lines += [[*one, str(seeds[one[0]])] for one in made]
+    made = sorted({tuple(r[name] for name in ORIGIN) for r in rows})
+    seeds = {
+        one: len({r["seed"] for r in rows if tuple(r[name] for name in ORIGIN) == one})
+        for one in made
+    }
+    lines = [[*ORIGIN, "seeds"]]
+    lines += [[*one, str(seeds[one])] for one in made]
     return "## Where the rows come from\n\n" + table(lines)

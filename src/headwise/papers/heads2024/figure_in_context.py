@@ -49,6 +49,7 @@ def _present(answers: Answers) -> Presentation:
             for h, loss in printed.items()
             if h in points
         ),
+        claims=_claims(rows, answers.scale),
         remarks=(
             *schedule_remarks(answers, "500,000 steps and four or five"),
             "The rate falls along a cosine here. What is compared are test errors of fresh data: "
@@ -56,6 +57,24 @@ def _present(answers: Answers) -> Presentation:
             *diverged_remark(rows),
         ),
     )
+
+
+def _claims(rows: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
+    """For the fewest dimensions; in miniature nothing is trained long enough to judge."""
+    if scale is Scale.MINIATURE:
+        return ()
+    least = min(row["dimensions"] for row in rows)
+    points = seeds_by([r for r in rows if r["dimensions"] == least], "heads", "test_score")
+    errors = {heads: point.mean for heads, point in points.items()}
+    best, most = min(errors, key=errors.__getitem__), max(errors)
+    return (
+        ("the most heads have at least twice the error of the best number", _twice(errors, most)),
+        ("a few heads are better than one", best != min(errors)),
+    )
+
+
+def _twice(errors: dict[Place, float], most: Place) -> bool:
+    return errors[most] >= 2 * min(errors.values())
 
 
 def _printed() -> dict[Place, float]:
