@@ -112,13 +112,14 @@ def ensemble_rows(given):
     )
     together, alone, plain = in_turns([*ours, plain_step(given.device)], given.device, given.budget)
     ratio = 5 * plain / together
+    goal = f"≥ {GOAL_RATIO:g}×: {'met' if ratio >= GOAL_RATIO else 'missed'}"
     yield {
         "work": "d=64, N=16, r=64, H=1, L=1, batch 256, five seeds",
         "ms": 1e3 * together,
         "against": "five runs of nn.TransformerEncoder, one after another",
         "their ms": 5e3 * plain,
         "ratio": ratio,
-        "goal": f"≥ {GOAL_RATIO:g}×: {'met' if ratio >= GOAL_RATIO else 'missed'}",
+        "goal": goal if given.device == "cuda" else "",
     }
     yield {
         "work": "the same, one seed",
