@@ -3,11 +3,13 @@
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headwise.advice.advisor import advise_config
 from headwise.advice.config import read_config
 from headwise.advice.export import assumed_sizes, exported
-from headwise.advice.question import Constraints
+from headwise.advice.question import Budget, Constraints
 from headwise.advice.tables import cost_table, named_rows
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry, LatentGeometry
@@ -229,3 +231,66 @@ def test_the_mask_is_read_where_it_is_plain(fields, mask, write):
     assert answer.evidence.mask == answer.as_json()["mask"] == mask
     assert any("Causal mask" in line for line in answer.findings) == (mask == "causal")
     assert advise_config(write(LLAMA | fields), mask="causal").evidence.mask == "causal"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    width=st.sampled_from([2, 10, 64, 384]),
+    heads=st.sampled_from([1, 2, 4, 12]),
+    shared=st.booleans(),
+    length=st.sampled_from([2, 100, 4096]),
+    asked=st.builds(
+        Constraints,
+        heads=st.sampled_from([None, 1, 3]),
+        rank=st.sampled_from([None, 8]),
+        multiple_of=st.sampled_from([1, 2, 8]),
+        kind=st.sampled_from([None, "mha", "gqa", "mla"]),
+    ),
+    budget=st.builds(
+        Budget,
+        parameters=st.sampled_from([None, 5000, 10**7]),
+        cache_bytes=st.sampled_from([None, 16, 500]),
+    ),
+    need=st.sampled_from(["data", "mixing", "retrieval"]),
+)
+def test_whatever_is_asked_of_a_config_is_kept_to(
+    tmp_path_factory, width, heads, shared, length, asked, budget, need
+):
+    config = {
+        "hidden_size": width,
+        "num_attention_heads": heads,
+        "num_key_value_heads": 1 if shared else heads,
+        "head_dim": max(1, width // heads),
+        "max_position_embeddings": length,
+    }
+    path = tmp_path_factory.mktemp("asked") / "config.json"
+    path.write_text(json.dumps(config))
+    try:
+        answer = advise_config(path, budget=budget, constraints=asked, need=need)
+    except BadInputError:
+        return
+    present = answer.references[0]
+    meeting = [choice.meets for choice in answer.choices]
+    assert meeting == sorted(meeting, reverse=True)
+    for choice in answer.choices:
+        assert budget.allows(choice.geometry)
+        assert choice.costs.parameters <= present.costs.parameters
+        assert choice.against_largest["parameters"] <= 1
+        assert choice.geometry.heads == (asked.heads or choice.geometry.heads)
+        assert choice.role == "present" or choice.rank <= width
+        assert choice.rank % asked.multiple_of == 0 or choice.role == "present"
+
+
+def test_what_is_farther_from_the_need_is_not_called_nearer(write):
+    config = {"n_embd": 768, "n_head": 12, "n_positions": 1024}
+    fixed = advise_config(write(config), constraints=Constraints(rank=32))
+    assert "comes no nearer" in fixed.findings[0]
+    llama = LLAMA | {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8}
+    looking = advise_config(write(llama), length=8192, need="retrieval")
+    assert looking.best.role == "present"
+    assert "nothing of equal or lower cost comes nearer" in looking.findings[0]
+
+
+def test_another_kind_than_the_models_own_is_kept(write):
+    answer = advise_config(write(LLAMA), length=64, constraints=Constraints(kind="mla"))
+    assert all(isinstance(choice.geometry, LatentGeometry) for choice in answer.choices)

@@ -73,7 +73,9 @@ def decide_for(
     own = answer.references[0]
     kept = constraints.keeps(present.heads, own.rank) and constraints.kind == _kind(present)
     allowed = budget.allows(present) and kept
-    if allowed and not any(_better(choice, own) for choice in answer.choices):
+    # Where nothing else is left, what remained is the present geometry under another name.
+    alone = not answer.choices
+    if alone or (allowed and not any(_better(choice, own) for choice in answer.choices)):
         answer = replace(answer, choices=(own, *answer.choices))
     sizes = config.sizes
     if sizes.vocabulary is None:

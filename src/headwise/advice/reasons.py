@@ -84,7 +84,7 @@ def verdict(present: Choice, best: Choice, rank: RankChoice, fixed: int | None =
         return f"{reaches}; {asked}, and nothing of equal or lower cost comes nearer."
     if best.meets:
         return f"{reaches}; {asked}. {named(best.geometry)} would meet that at no higher cost."
-    if fixed is None and best.rank > present.rank:
+    if fixed is None and best.rank > present.rank and best.floor <= present.floor:
         return f"{reaches}; {asked}. {named(best.geometry)} would come nearer at no higher cost."
     return f"{reaches}; {asked}, and what is left to choose from comes no nearer."
 
