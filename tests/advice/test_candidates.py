@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwise.advice.advisor import advise, advise_numbers
-from headwise.advice.candidates import candidates, content_rank, most_heads, references, shaped
+from headwise.advice.candidates import candidates, references
 from headwise.advice.costs import Costs
+from headwise.advice.heads import most_heads
 from headwise.advice.question import Budget, Constraints
 from headwise.advice.retrieval import floor_words, retrieval_floor, shown_floor
+from headwise.advice.shaping import content_rank, shaped
 from headwise.advice.tables import cost_table, named_rows
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry

@@ -6,28 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from headwise.advice.question import (
-    CACHE_NUMBER,
-    MOST_HEADS,
-    NO_LIMIT,
-    Budget,
-    Constraints,
-)
+from headwise.advice.heads import HABIT, most_heads
+from headwise.advice.question import CACHE_NUMBER, NO_LIMIT, Budget, Constraints
+from headwise.advice.shaping import content_rank, shaped
 from headwise.errors import BadInputError
-from headwise.geometry import HeadGeometry, LatentGeometry, divisors
-
-#: The head dimension that habit chooses.
-HABIT = 64
-
-#: Heads when neither the question nor habit says more.
-FEWEST_HEADS = 4
-
-#: Heads times rank in widths, at the most: what a budget may buy.
-MOST_WIDTHS = 2
-
-#: The latent as a multiple of a head's content rank, as in DeepSeek-V3 (512 and 128). Its rotary
-#: part is half the content rank (64 and 128).
-LATENT_RANKS = 4
+from headwise.geometry import HeadGeometry
 
 
 @dataclass(frozen=True)
@@ -36,85 +19,6 @@ class Candidate:
 
     role: str
     geometry: HeadGeometry
-
-
-def content_rank(geometry: HeadGeometry) -> int:
-    """The rank of the query-key form that reads content: what is shown and what is judged.
-
-    Without a rotary part, which reads positions, and no more than the latents let through.
-
-    >>> content_rank(HeadGeometry.standard(64, heads=4))
-    16
-    >>> content_rank(LatentGeometry(64, 4, 4, 48, 32, kv_latent=24, q_latent=None, rope_rank=16))
-    24
-    """
-    if not isinstance(geometry, LatentGeometry):
-        return geometry.qk_rank
-    return min(geometry.content_rank, geometry.kv_latent, geometry.q_latent or geometry.width)
-
-
-def usual_heads(width: int) -> int:
-    """Heads by habit, width / 64, but at least four.
-
-    >>> usual_heads(768), usual_heads(64)
-    (12, 4)
-    """
-    return max(FEWEST_HEADS, width // HABIT)
-
-
-def shaped(
-    width: int, heads: int, rank: int, values: int, constraints: Constraints
-) -> HeadGeometry:
-    """A geometry of the kind asked for: full, grouped, or latent as DeepSeek-V3 has it.
-
-    >>> shaped(64, 8, 4, 4, Constraints(kind="gqa")).kv_heads
-    2
-    >>> shaped(64, 8, 4, 4, Constraints(kind="mla")).kv_latent
-    16
-    """
-    if constraints.kind == "mla":
-        return _latent(width, heads, rank, values, constraints.latent)
-    plain = HeadGeometry(width, heads, heads, rank, values)
-    if constraints.kind != "gqa" or heads == 1:
-        return plain
-    most = max(1, heads // constraints.group)
-    return plain.grouped(max(k for k in divisors(heads) if k <= most))
-
-
-def _latent(
-    width: int, heads: int, rank: int, values: int, like: LatentGeometry | None
-) -> LatentGeometry:
-    """The latents and the rotary part of ``like``, widened only where the rank would not pass."""
-    if like is None:
-        rope = 2 * max(1, rank // 4)
-        latent = min(width, LATENT_RANKS * rank)
-        return LatentGeometry(width, heads, heads, rank + rope, values, latent, None, rope)
-    asking = None if like.q_latent is None else max(like.q_latent, rank)
-    latent, rope = max(like.kv_latent, rank), like.rope_rank
-    return LatentGeometry(width, heads, heads, rank + rope, values, latent, asking, rope)
-
-
-def most_heads(width: int, rank: int, constraints: Constraints, budget: Budget) -> int:
-    """As many heads of that rank as the width holds, or as a budget of parameters pays for.
-
-    Beyond ``MOST_WIDTHS`` times the width nothing was tried. 0 where not even one head fits.
-
-    >>> most_heads(64, 8, Constraints(), Budget())
-    8
-    >>> most_heads(64, 8, Constraints(), Budget(parameters=24_576))
-    12
-    """
-    widths = 1 if budget.parameters is None else MOST_WIDTHS
-    most = min(max(1, widths * width // rank), MOST_HEADS)
-    step = constraints.group if constraints.kind == "gqa" else 1
-    wanted = [*range(1, min(step, most + 1)), *range(step, most + 1, step)]
-    # Costs rise with the number of heads, so those that fit come first.
-    count = bisect_left(
-        wanted,
-        True,
-        key=lambda heads: not budget.allows(shaped(width, heads, rank, rank, constraints)),
-    )
-    return wanted[count - 1] if count else 0
 
 
 def candidates(

@@ -4,44 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwise.advice.candidates import (
-    Candidate,
-    candidates,
-    content_rank,
-    lookup,
-    most_heads,
-    once_each,
-    references,
-    usual_heads,
-)
+from headwise.advice.candidates import Candidate, candidates, lookup, once_each, references
 from headwise.advice.config import ModelConfig
 from headwise.advice.costs import Costs
 from headwise.advice.evidence import Evidence
+from headwise.advice.heads import aimed_heads, limit_of, usual_heads
 from headwise.advice.question import (
     CACHE_NUMBER,
-    NO_LIMIT,
     Budget,
     Constraints,
     Need,
     checked_need,
     refuse_other_kinds,
 )
-from headwise.advice.reasons import Limit, choice_reasons, findings, heads_reason, verdict
+from headwise.advice.reasons import choice_reasons, findings, heads_reason, verdict
 from headwise.advice.result import Advice, Choice, is_met
 from headwise.advice.retrieval import is_exact, retrieval_floor
 from headwise.advice.rule import RankChoice, choose_rank, judged_curve
+from headwise.advice.shaping import content_rank
 from headwise.advice.sizes import KnownSizes
 from headwise.geometry import HeadGeometry, LatentGeometry
-
-#: More than any layer has: what is left are limits other than a budget.
-MOST_PARAMETERS = 10**18
 
 
 def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: Need) -> Advice:
     """Rank the geometries that the evidence, the budget and the constraints leave."""
     refuse_other_kinds(budget, constraints)
     rank = _chosen_rank(evidence, constraints, need)
-    heads = _heads(evidence.width, rank, constraints, budget)
+    heads = aimed_heads(evidence.width, rank.rank, constraints, budget)
     usual = min(heads, constraints.heads or usual_heads(evidence.width))
     answer = _ranked(evidence, rank, heads, usual, constraints, budget, [])
     sizes = KnownSizes(None, None, evidence.vocabulary, evidence.length)
@@ -67,7 +56,7 @@ def decide_for(
     words = f"{config.family} ({evidence.words})"
     evidence = replace(evidence, words=words)
     rank = _chosen_rank(evidence, constraints, need)
-    heads = _heads(evidence.width, rank, constraints, budget)
+    heads = aimed_heads(evidence.width, rank.rank, constraints, budget)
     shown = [Candidate("present", present)]
     answer = _ranked(evidence, rank, heads, present.heads, constraints, budget, shown)
     own = answer.references[0]
@@ -85,42 +74,16 @@ def decide_for(
     return replace(answer, findings=told, sizes=sizes)
 
 
-def _heads(width: int, rank: RankChoice, constraints: Constraints, budget: Budget) -> int:
-    """Those that were fixed, or as many of the rank as the width or the budget holds."""
-    if constraints.heads is not None:
-        return constraints.heads
-    # Where not even one fits, what would be advised without a budget is still the aim.
-    found = most_heads(width, rank.rank, constraints, budget)
-    return found or most_heads(width, rank.rank, constraints, NO_LIMIT)
-
-
 def _about_heads(
     answer: Advice, constraints: Constraints, budget: Budget, present: HeadGeometry | None = None
 ) -> tuple[str, ...]:
     """Nothing where their number was fixed beforehand."""
     if constraints.heads is not None:
         return ()
-    limit = _limit(answer.best, constraints, budget, present)
+    limit = None
+    if answer.best.role == "advised":
+        limit = limit_of(answer.best.geometry, constraints, budget, present)
     return (heads_reason(answer.best, limit, present),)
-
-
-def _limit(
-    best: Choice, constraints: Constraints, budget: Budget, present: HeadGeometry | None
-) -> Limit:
-    """What keeps the first choice from having more heads."""
-    geometry, rank = best.geometry, best.rank
-    if best.role != "advised":
-        return "other"
-    whole = NO_LIMIT if budget.parameters is None else Budget(parameters=MOST_PARAMETERS)
-    if geometry.heads == most_heads(geometry.width, rank, constraints, whole):
-        return "width" if budget.parameters is None else "widths"
-    only = Budget(parameters=budget.parameters)
-    if budget.parameters is None or geometry.heads < most_heads(
-        geometry.width, rank, constraints, only
-    ):
-        return "cache"
-    own = present is not None and budget.parameters == present.parameters
-    return "present" if own else "parameters"
 
 
 def _kind(geometry: HeadGeometry) -> str:

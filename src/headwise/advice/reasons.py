@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from headwise.advice.candidates import HABIT, MOST_WIDTHS, content_rank, usual_heads
 from headwise.advice.curves import START_WORDS, RankCurve
 from headwise.advice.evidence import Evidence
+from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, usual_heads
 from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
 from headwise.advice.retrieval import NEGLIGIBLE
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
+from headwise.advice.shaping import content_rank
 from headwise.advice.theory_curve import bounded_dims
 from headwise.geometry import HeadGeometry
 
@@ -39,16 +38,12 @@ MANY_HEADS_WORDS = (
     "one."
 )
 
-#: What keeps the number of heads from being larger.
-Limit = Literal["width", "widths", "parameters", "cache", "present", "other"]
-
 LIMIT_WORDS: dict[Limit, str] = {
     "width": "as many of this rank as fill the width.",
     "widths": f"as many of this rank as {MOST_WIDTHS} widths hold; more was never tried.",
     "parameters": "as many of this rank as the budget pays for.",
     "cache": "as many of this rank as the cache may hold.",
     "present": "as many of this rank as cost no more than the model's own.",
-    "other": "with what the budget leaves of the rank.",
 }
 
 FIXED_WORDS = "The rank that was fixed or is left by what was, for queries, keys and values."
@@ -61,13 +56,13 @@ def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def heads_reason(best: Choice, limit: Limit, present: HeadGeometry | None) -> str:
-    """Why the first choice has so many heads, where nobody fixed them."""
+def heads_reason(best: Choice, limit: Limit | None, present: HeadGeometry | None) -> str:
+    """Why the first choice has so many heads, where nobody fixed them; no limit: less rank."""
     geometry = best.geometry
     words = f"Heads: {geometry.heads}, "
     if best.role == "present":
         return words + "as many as the model has."
-    words += LIMIT_WORDS[limit]
+    words += "with what the budget leaves of the rank." if limit is None else LIMIT_WORDS[limit]
     beside = usual_heads(geometry.width) if present is None else present.heads
     return f"{words} {MANY_HEADS_WORDS}" if best.meets and geometry.heads > beside else words
 

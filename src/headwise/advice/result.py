@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headwise.advice.candidates import content_rank
 from headwise.advice.costs import Costs
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence
 from headwise.advice.rule import Bound, RankChoice, judged_curve
+from headwise.advice.shaping import content_rank
 from headwise.advice.sizes import UNKNOWN, KnownSizes
 from headwise.geometry import HeadGeometry, LatentGeometry
 

@@ -16,7 +16,7 @@
    two needs counts. Tokens with ids get a learned embedding, which can lay them out in as few
    dimensions as the task wants, so there mixing alone counts.
 4. **Heads.** As many of that rank as fill the width, or as a budget of parameters buys
-   (``candidates.most_heads``). At equal parameters many heads of the advised rank scored higher
+   (``heads.most_heads``). At equal parameters many heads of the advised rank scored higher
    than few of a larger one on CIFAR-10 and digits, and where tokens are looked up one head of the
    advised rank, the full one, beat many of less.
 
