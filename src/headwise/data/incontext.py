@@ -34,7 +34,7 @@ class Curriculum:
             (self.first_points + 2 * grown).clamp(max=points),
         )
 
-    def grown_after(self, steps: float, *, dimensions: int, points: int) -> Curriculum:
+    def grown_after(self, steps: float | int, *, dimensions: int, points: int) -> Curriculum:
         """The same beginning, at a pace that has everything in use after so many steps.
 
         >>> Curriculum().grown_after(30_000, dimensions=20, points=41).every
@@ -69,7 +69,7 @@ class InContext(Drawn):
             if size < 1:
                 raise BadInputError(f"{name} is {size}", hint=f"pass {name}={least} or more")
 
-    def for_steps(self, steps: int, share: float = PAPER_SHARE) -> InContext:
+    def for_steps(self, steps: int, share: float | int = PAPER_SHARE) -> InContext:
         """The same task, everything in use after this share of a run of so many steps."""
         sizes = {"dimensions": self.dimensions, "points": self.points}
         return replace(self, curriculum=self.curriculum.grown_after(share * steps, **sizes))
