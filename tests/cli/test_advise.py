@@ -136,7 +136,7 @@ def files(tmp_path):
         (("--data", "one.npy"), 1, "one token a sequence"),
         (("--data", "ids.npy", "--vocabulary", "9"), 1, "outside a vocabulary of 9"),
         (("--data", "damaged.npy"), 1, "damaged.npy is damaged"),
-        (("--data", "absent.npy"), 1, "there is no file absent.npy"),
+        (("--data", "absent.npy"), 1, "there is no file or folder absent.npy"),
         (("--data", "empty.txt"), 1, "empty.txt holds no text"),
         (("--data", "word.txt"), 1, "word.txt has too few tokens (1, tokenizer word); pass a text"),
         (("--data", "nowhere:loader"), 1, "nowhere:loader failed"),

@@ -60,6 +60,12 @@ def tokens_from(source: str, reading: Reading) -> TokenSet:
         found = _of_images(images, reading, IMAGE_PATCH, IMAGE_WIDTH)
     elif ":" in source and not path.exists():
         found = _of_array(_loaded(source), reading)
+    elif not path.exists():
+        raise UnreadableFileError(
+            f"there is no file or folder {source}",
+            hint="pass digits, a file ending in .npy, .npz, .pt, .pth, .safetensors or .txt, a "
+            "folder of images, or PACKAGE:FUNCTION",
+        )
     elif path.suffix.lower() == ".txt":
         found = _of_text(path, reading)
     else:
