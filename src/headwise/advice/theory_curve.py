@@ -7,7 +7,7 @@ from headwise.theory.columns import ACCURATE_FROM, barrier_ratio
 from headwise.theory.ready import UPPER_BOUND, ready_ratio
 
 #: The largest head dimension that the law is asked about.
-MOST_HEAD_DIM = 1024
+MOST_HEAD_DIM = 65_536
 
 
 def law_curve(length: int, width: int) -> RankCurve:

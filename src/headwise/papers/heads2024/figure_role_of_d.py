@@ -40,8 +40,8 @@ def _present(answers: Answers) -> Presentation:
 FIGURE_ROLE_OF_D = Exhibit(
     name="heads2024/figure_role_of_d",
     title="Error against rank over width, for growing widths",
-    caption="Two layers, 8 averaged blocks of d/r heads, N = 16; otherwise as the "
-    "figure of rank and depth.",
+    caption="Two layers of averaged blocks of d/r heads (the paper: 8 blocks, N = 16); otherwise "
+    "as the figure of rank and depth.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in ROLE_OF_D},
     present=_present,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headwise.errors import BadInputError
 from headwise.experiments.measure_rank import MeasureRank
-from headwise.papers.critical import THRESHOLDS
+from headwise.papers.critical import NEEDED_THRESHOLD
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
 from headwise.papers.heads2024.figure_rank_depth import SIZES, questions
 from headwise.papers.heads2024.trained import protocol_panels, schedule_remarks
@@ -58,7 +58,7 @@ def _chosen(points: dict[Place, Pooled]) -> int | None:
     """The rank that the saturation rule takes; None if nothing saturates on this grid."""
     try:
         return saturation_row(
-            [int(r) for r in points], [p.mean for p in points.values()], THRESHOLDS[1]
+            [int(r) for r in points], [p.mean for p in points.values()], NEEDED_THRESHOLD
         )
     except BadInputError:
         return None
@@ -71,7 +71,7 @@ def _rule_in_words(points: dict[Place, Pooled], tokens: int, width: int) -> str:
     return (
         f"With N(0, 1) weights and inputs, N = {tokens} and d = {width}, rank over N is "
         f"{min(means):.2f} to {max(means):.2f}; "
-        f"the rule of the rank paper (threshold {THRESHOLDS[1]}) takes {told}. On the farthest "
+        f"the rule of the rank paper (threshold {NEEDED_THRESHOLD}) takes {told}. On the farthest "
         "neighbour of the same size one layer needs r = d. The rule sees how many different rows "
         "attention can have; this task needs to tell which of N points is meant, from all d "
         "coordinates at once. A saturated rank says that more head dimension adds no rank; it "
