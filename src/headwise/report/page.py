@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from headwise.report.tables import Table
-from headwise.report.writing import write_whole
+from headwise.whole_files import write_whole
 
 _CSS = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #1a1a1a; background: #fff;
@@ -71,7 +71,7 @@ def write_page(text: str, path: str | os.PathLike[str]) -> Path:
     >>> write_page(page("Report", "", []), Path(tempfile.mkdtemp()) / "report.html").name
     'report.html'
     """
-    return write_whole(Path(path), text.encode())
+    return write_whole(Path(path), text.encode(), hint="choose another --out")
 
 
 def _anchor(number: int) -> str:

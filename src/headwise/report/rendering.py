@@ -17,7 +17,7 @@ from typing import Any
 
 from headwise.errors import ExecutorError
 from headwise.report.figures import Panel, draw, in_style
-from headwise.report.writing import write_whole
+from headwise.whole_files import write_whole
 
 #: What files are written of each figure.
 FORMATS = (".png", ".svg", ".pdf")
@@ -88,7 +88,7 @@ def save_rendered(files: Rendered, stem: str | os.PathLike[str]) -> list[Path]:
     """
     stem = Path(stem)
     return [
-        write_whole(stem.with_name(stem.name + ending), content)
+        write_whole(stem.with_name(stem.name + ending), content, hint="choose another --out")
         for ending, content in files.items()
     ]
 

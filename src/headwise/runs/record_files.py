@@ -11,7 +11,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from headwise.errors import StoreError, UnreadableFileError, needs_extra
 from headwise.runs.provenance import Provenance
 from headwise.runs.record import Record, Records
 from headwise.runs.spec import content_key
+from headwise.whole_files import write_whole
 
 #: The parts of a line; in flat formats a column is named part.field.
 _PARTS = ("spec", "row", "provenance")
@@ -47,18 +47,7 @@ def write_records(records: Iterable[Record], path: str | os.PathLike[str]) -> Pa
             f"{path} ends in {path.suffix!r}", hint="write to .csv, .jsonl or .parquet"
         )
     content = writer([line for record in records for line in _lines(record)])
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(content)
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
-        raise StoreError(
-            f"{path} cannot be written ({error.strerror})", hint="choose another place for it"
-        ) from None
-    return path
+    return write_whole(path, content, StoreError, hint="choose another place for it")
 
 
 def read_records(*paths: str | os.PathLike[str]) -> Records:

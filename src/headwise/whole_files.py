@@ -1,0 +1,32 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from headwise.errors import BadInputError, HeadwiseError
+
+
+def write_whole(
+    path: Path, content: bytes, failure: type[HeadwiseError] = BadInputError, *, hint: str
+) -> Path:
+    """Write a file beside its place and move it there; its folder is made if it is absent.
+
+    Where that cannot be done nothing is left behind, and the failure says so with the hint.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "new" / "report.html"
+    >>> write_whole(place, b"<html>", hint="choose another place").read_bytes()
+    b'<html>'
+    """
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise failure(f"{path} cannot be written ({error.strerror})", hint=hint) from None
+    return path
