@@ -26,8 +26,7 @@ from headwise.attention import (
     Weighting,
     mha,
 )
-from headwise.attention.short import served, short_attention
-from headwise.attention.weighting import Heads
+from headwise.attention.weighting import Heads, short_mix
 from headwise.models import (
     EncoderStack,
     Images,
@@ -76,14 +75,15 @@ class FusedSoftmax(Weighting):
         """The weighted sums of values."""
         if not isinstance(heads.mask, Causal | Everything):
             raise TypeError(f"whole and causal masks are served, got {heads.mask!r}")
+        short = None if self.precision == "bf16" else short_mix(heads)
+        if short is not None:
+            return short
         triple = (heads.queries, heads.keys, heads.values)
-        causal, scale = isinstance(heads.mask, Causal), 1 / heads.temperature
-        lying = tuple(part.transpose(1, 2) for part in triple)
-        if self.precision != "bf16" and served(*lying):
-            return short_attention(*lying, scale, causal).transpose(1, 2)
         if heads.queries.is_cuda:
             triple = tuple(self._for_kernel(part) for part in triple)
-        mixed = scaled_dot_product_attention(*triple, is_causal=causal, scale=scale)
+        mixed = scaled_dot_product_attention(
+            *triple, is_causal=isinstance(heads.mask, Causal), scale=1 / heads.temperature
+        )
         return mixed[..., : heads.values.shape[-1]].to(heads.values.dtype)
 
     def _for_kernel(self, part: Tensor) -> Tensor:

@@ -40,8 +40,8 @@ def short_attention(
     if served(queries, keys, values):
         wide = (t.float().contiguous() for t in (queries, keys, values))
         return _forward(*wide, scale, causal)[0].to(queries.dtype)
-    ranks_one = queries.shape[-1] == 1 and values.shape[-1] == 1 and queries.shape[2] >= 16
-    if ranks_one and not causal:
+    scalar = queries.shape[-1] == 1 and values.shape[-1] == 1
+    if scalar and queries.shape[2] >= 16 and not causal:
         scaled = queries if scale == 1 else queries * scale
         return rank_one_attention(*(t.squeeze(-1) for t in (scaled, keys, values))).unsqueeze(-1)
     q, k, v = (t.transpose(1, 2) for t in (queries, keys, values))

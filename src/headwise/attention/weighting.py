@@ -86,8 +86,9 @@ class Softmax(Weighting):
 
     def mix(self, heads: Heads) -> Tensor:
         """One call of a fused kernel for all heads."""
-        if _short(heads):
-            return _mix_short(heads)
+        short = short_mix(heads)
+        if short is not None:
+            return short
         if _rank_one(heads):
             return _mix_rank_one(heads)
         rows, columns = heads.grid.shape[-2:]
@@ -199,18 +200,18 @@ def _rank_one(heads: Heads) -> bool:
     return scalar and many and isinstance(heads.mask, Everything)
 
 
-def _short(heads: Heads) -> bool:
-    """Whether the heads are small, the sequences short, and a GPU has kernels for that."""
-    same = heads.queries.shape == heads.keys.shape == heads.values.shape
-    if not (same and (isinstance(heads.mask, Everything) or heads.mask == Causal())):
-        return False
-    return served(*(t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values)))
+def short_mix(heads: Heads) -> Tensor | None:
+    """The mixed values where heads are small, sequences short, and a GPU has kernels for that.
 
-
-def _mix_short(heads: Heads) -> Tensor:
-    q, k, v = (t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values))
+    None where they are not served: everything and causal masks are.
+    """
     causal = heads.mask == Causal()
-    return short_attention(q, k, v, 1 / heads.temperature, causal).transpose(1, 2)
+    if not (causal or isinstance(heads.mask, Everything)):
+        return None
+    triple = [t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values)]
+    if not served(*triple):
+        return None
+    return short_attention(*triple, 1 / heads.temperature, causal).transpose(1, 2)
 
 
 def _mix_rank_one(heads: Heads) -> Tensor:
