@@ -55,13 +55,13 @@ def answer(
 def main() -> int:
     """Train group after group, each stored as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("exhibits", nargs="+")
-    parser.add_argument("--scale", type=Scale, default=Scale.GPU)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--store", required=True)
-    parser.add_argument("--checkpoints", type=Path)
-    parser.add_argument("--dear-first", action="store_true")
-    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("exhibits", nargs="+", help="such as heads2024/figure_positions")
+    parser.add_argument("--scale", type=Scale, default=Scale.GPU, help="default: gpu")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--store", required=True, help="where answers are looked up and kept")
+    parser.add_argument("--checkpoints", type=Path, help="folder for settings in training")
+    parser.add_argument("--dear-first", action="store_true", help="the longest setting first")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start none later")
     asked = parser.parse_args()
     command = (
         f"python benchmarks/train_together.py {' '.join(asked.exhibits)} --scale {asked.scale}"

@@ -18,7 +18,6 @@ import json
 import sys
 import time
 import traceback
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -137,7 +136,9 @@ def trained_rows(
     start = time.monotonic()
     stacks = stackable(together)
     ensembles = [_ensemble(bench, loaded, stack, settings) for stack in stacks]
-    savings = [] if folder is None else [_saving(folder, bench, stack) for stack in stacks]
+    savings = (
+        [] if folder is None else [Saving.in_folder(folder, _named(stack)) for stack in stacks]
+    )
     _run(ensembles, settings, savings)
     for saving in savings:
         saving.path.unlink(missing_ok=True)
@@ -166,10 +167,8 @@ def _ensemble(bench: Bench, loaded: Loaded, stack: Sequence[Cell], settings: Set
     return Ensemble(builders, loaded.task, settings)
 
 
-def _saving(folder: Path, bench: Bench, stack: Sequence[Cell]) -> Saving:
-    shapes = "_".join("x".join(map(str, cell.key[1:])) for cell in stack)
-    name = f"{bench.name} {shapes}"
-    return Saving(folder / f"{bench.name}-{zlib.crc32(name.encode()):08x}.pt", key=name)
+def _named(stack: Sequence[Cell]) -> str:
+    return ", ".join(" ".join(map(str, cell.key)) for cell in stack)
 
 
 def _run(ensembles: Sequence[Ensemble], settings: Settings, savings: Sequence[Saving] = ()) -> None:
@@ -305,13 +304,17 @@ def _append(path: Path, rows: list[Row]) -> None:
 
 def arguments(words: list[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tasks", type=task_names, default=tuple(BENCHES))
-    parser.add_argument("--sweeps", type=_words, default=("heads", "width"))
-    parser.add_argument("--seeds", type=_numbers, default=(0, 1, 2))
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--execution", choices=["graph", "eager"])
-    parser.add_argument("--data", type=Path, default=Path("local/advice-data"))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tasks", type=task_names, default=tuple(BENCHES), help="by commas")
+    parser.add_argument("--sweeps", type=_words, default=("heads", "width"), help="by commas")
+    parser.add_argument("--seeds", type=_numbers, default=(0, 1, 2), help="by commas")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--execution", choices=["graph", "eager"], help="default: what is faster")
+    parser.add_argument(
+        "--data", type=Path, default=Path("local/advice-data"), help="where real data are laid out"
+    )
     parser.add_argument("--rows", type=Path, required=True, help="rows are appended here")
     parser.add_argument("--together", type=int, default=1, help="cells side by side on a GPU")
     parser.add_argument("--known", type=Path, nargs="*", default=[], help="more rows not to redo")

@@ -6,7 +6,6 @@ models would leave idle is filled, and the answers are those of the single runs 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -60,14 +59,9 @@ def ask_together(
             hint="take the groups that stackable gives",
         )
     builders = {spec.key: spec.build for spec in specs}
-    saving = None if folder is None else _saving(folder, list(builders), on)
+    saving = None if folder is None else Saving.in_folder(folder, f"{' '.join(builders)} on {on}")
     done = train(builders, specs[0].task, specs[0].settings(on), sink=sink, saving=saving)
     rows = [spec.rows_of(done.only(spec.key)) for spec in specs]
     if saving is not None:
         saving.path.unlink(missing_ok=True)
     return rows
-
-
-def _saving(folder: Path, keys: list[str], on: str) -> Saving:
-    key = f"{' '.join(keys)} on {on}"
-    return Saving(folder / f"together-{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt", key)

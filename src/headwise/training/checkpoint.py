@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 from collections.abc import Sequence
@@ -29,6 +30,15 @@ class Saving:
     path: Path
     key: str
     seconds: float | int = 60.0
+
+    @classmethod
+    def in_folder(cls, folder: Path, key: str) -> Saving:
+        """In a folder that many runs share, each under a name made of its key.
+
+        >>> Saving.in_folder(Path("runs"), key="a1b2").path.name
+        '85337816d263d362.pt'
+        """
+        return cls(folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt", key)
 
 
 def save(
