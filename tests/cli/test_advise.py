@@ -174,8 +174,12 @@ def files(tmp_path):
         (("--export", "qwen3", "--json"), 2, "not both"),
         (("--data", "digits", "--patch", "3"), 1, "choose a patch from 1, 2, 4, 8"),
         (("--data", "digits", "--length", "17"), 1, "sequences have 16 tokens"),
-        (("--tokenizer", "word"), 2, "--tokenizer says nothing about --data digits"),
-        (("--data", "digits", "--size", "8", "--name", "a"), 2, "--size, --name says nothing"),
+        (("--tokenizer", "word"), 2, "--data digits is not read with --tokenizer: leave it out"),
+        (
+            ("--data", "digits", "--size", "8", "--name", "a"),
+            2,
+            "--data digits is not read with --size, --name: leave it out",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_an_exit_code(

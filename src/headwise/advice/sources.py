@@ -46,49 +46,57 @@ class Reading:
     name: str | None = None
 
 
+#: What a source can be, and which options of reading, besides width and length, it has a use for.
+OPTIONS = {
+    "digits": {"patch"},
+    "folder": {"patch", "size"},
+    "function": {"patch", "vocabulary"},
+    "text": {"tokenizer", "vocabulary"},
+    "array": {"patch", "vocabulary", "name"},
+}
+
+
+def kind_of(source: str) -> str:
+    """What a source is, by its name; a file or folder must be there.
+
+    >>> kind_of("digits"), kind_of("package:function")
+    ('digits', 'function')
+    """
+    path = Path(source)
+    if source == "digits":
+        return "digits"
+    if path.is_dir():
+        return "folder"
+    if path.exists():
+        return "text" if path.suffix.lower() == ".txt" else "array"
+    if ":" in source:
+        return "function"
+    raise UnreadableFileError(
+        f"there is no file or folder {source}",
+        hint="pass digits, a file ending in .npy, .npz, .pt, .pth, .safetensors or .txt, a folder "
+        "of images, or PACKAGE:FUNCTION",
+    )
+
+
 def tokens_from(source: str, reading: Reading) -> TokenSet:
     """Tokens by name, path or PACKAGE:FUNCTION.
 
     >>> tokens_from("digits", Reading()).values.shape
     torch.Size([1797, 16, 4])
     """
-    path = Path(source)
-    if source == "digits":
+    path, kind = Path(source), kind_of(source)
+    if kind == "digits":
         found = _of_images(digits().images, reading, DIGITS_PATCH, DIGITS_WIDTH)
-    elif path.is_dir():
+    elif kind == "folder":
         images = image_folder(path, reading.size, MOST_SEQUENCES)
         found = _of_images(images, reading, IMAGE_PATCH, IMAGE_WIDTH)
-    elif ":" in source and not path.exists():
+    elif kind == "function":
         found = _of_array(_loaded(source), reading)
-    elif not path.exists():
-        raise UnreadableFileError(
-            f"there is no file or folder {source}",
-            hint="pass digits, a file ending in .npy, .npz, .pt, .pth, .safetensors or .txt, a "
-            "folder of images, or PACKAGE:FUNCTION",
-        )
-    elif path.suffix.lower() == ".txt":
+    elif kind == "text":
         found = _of_text(path, reading)
     else:
         found = _of_array(read_array(path, reading.name), reading)
     return replace(_cut(found, reading.length), name=source)
-
-
-def options_read(source: str) -> frozenset[str]:
-    """Which fields of ``Reading``, besides width and length, say something about this source.
-
-    >>> sorted(options_read("digits")), sorted(options_read("corpus.txt"))
-    (['patch'], ['tokenizer', 'vocabulary'])
-    """
-    path = Path(source)
-    if source == "digits":
-        return frozenset({"patch"})
-    if path.is_dir():
-        return frozenset({"patch", "size"})
-    if ":" in source and not path.exists():
-        return frozenset({"patch", "vocabulary"})
-    if path.suffix.lower() == ".txt":
-        return frozenset({"tokenizer", "vocabulary"})
-    return frozenset({"patch", "vocabulary", "name"})
 
 
 def _of_images(images: Tensor, reading: Reading, patch: int, width: int) -> TokenSet:

@@ -221,12 +221,12 @@ def _measured(
     from headwise.advice.gathering import evidence_of
     from headwise.advice.measuring import FIRST, Sampling
     from headwise.advice.question import checked_size
-    from headwise.advice.sources import Reading, options_read, tokens_from
+    from headwise.advice.sources import OPTIONS, Reading, kind_of, tokens_from
     from headwise.cli.console import progress
 
-    idle = [f"--{name}" for name in options if name not in options_read(data)]
+    idle = ", ".join(f"--{name}" for name in options if name not in OPTIONS[kind_of(data)])
     if idle:
-        raise UsageError(f"{', '.join(idle)} says nothing about --data {data}: leave it out")
+        raise UsageError(f"--data {data} is not read with {idle}: leave it out")
     length = None if sizes[0] is None else checked_size("the length", sizes[0], 2, 10**6)
     if sizes[1] is not None:
         checked_size("the width", sizes[1], 2, 10**5)
