@@ -144,7 +144,7 @@ def test_a_rank_that_never_saturates_meets_no_need():
 def test_tokens_need_no_more_rank_than_they_have_numbers_and_no_more_than_the_width():
     narrow = advise(TOKENS, width=64)
     assert narrow.rank.retrieval == 12
-    assert "no more than the numbers of a token, rank 12" in str(narrow)
+    assert "at most the numbers of a token: rank 12" in str(narrow)
     wide = advise(TOKENS, width=4)
     assert wide.evidence.effective_dimension == 4
     assert "of which the width passes on 4" in str(wide)

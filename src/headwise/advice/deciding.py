@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from headwise.advice.candidates import Candidate, candidates, lookup, once_each, references
@@ -31,8 +32,9 @@ def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: N
     refuse_other_kinds(budget, constraints)
     rank = _chosen_rank(evidence, constraints, need)
     heads = aimed_heads(evidence.width, rank.rank, constraints, budget)
-    usual = min(heads, constraints.heads or usual_heads(evidence.width))
-    answer = _ranked(evidence, rank, heads, usual, constraints, budget, [])
+    fewer = min(heads, constraints.heads or usual_heads(evidence.width))
+    offered = _offered(evidence.width, rank, (heads, fewer), constraints, budget)
+    answer = _ranked(evidence, rank, offered, fewer)
     sizes = KnownSizes(None, None, evidence.vocabulary, evidence.length)
     told = (*answer.findings, *_about_heads(answer, constraints, budget))
     return replace(answer, findings=told, sizes=sizes)
@@ -57,8 +59,8 @@ def decide_for(
     evidence = replace(evidence, words=words)
     rank = _chosen_rank(evidence, constraints, need)
     heads = aimed_heads(evidence.width, rank.rank, constraints, budget)
-    shown = [Candidate("present", present)]
-    answer = _ranked(evidence, rank, heads, present.heads, constraints, budget, shown)
+    offered = _offered(evidence.width, rank, (heads, present.heads), constraints, budget)
+    answer = _ranked(evidence, rank, offered, present.heads, [Candidate("present", present)])
     own = answer.references[0]
     kept = constraints.keeps(present.heads, own.rank) and constraints.kind == _kind(present)
     allowed = budget.allows(present) and kept
@@ -69,7 +71,7 @@ def decide_for(
     sizes = config.sizes
     if sizes.vocabulary is None:
         sizes = replace(sizes, vocabulary=evidence.vocabulary)
-    told = (verdict(own, answer.best, rank, constraints.rank), *answer.findings)
+    told = (verdict(own, answer.best, rank), *answer.findings)
     told += _about_heads(answer, constraints, budget, present)
     return replace(answer, findings=told, sizes=sizes)
 
@@ -105,20 +107,18 @@ def _chosen_rank(evidence: Evidence, constraints: Constraints, need: Need) -> Ra
 def _ranked(
     evidence: Evidence,
     rank: RankChoice,
-    heads: int,
-    fewer: int,
-    constraints: Constraints,
-    budget: Budget,
-    shown: list[Candidate],
+    offered: list[Candidate],
+    usual: int,
+    shown: Sequence[Candidate] = (),
 ) -> Advice:
-    offered = _offered(evidence.width, rank, (heads, fewer), constraints, budget)
+    """What is offered in its order, beside habit, the largest rank in the usual heads, and more."""
     named = max(
         max(content_rank(c.geometry), c.geometry.v_rank)  # of queries and keys, and of values
         for c in [*offered, *shown]
     )
     largest_rank = max(named, judged_curve(evidence.curves).head_dims[-1])
     dearest = max(c.geometry.parameters for c in [*offered, *shown])
-    beside = shown + references(evidence.width, fewer, largest_rank, dearest)
+    beside = [*shown, *references(evidence.width, usual, largest_rank, dearest)]
     costs = {c.role: Costs.of(c.geometry, evidence.length) for c in beside}
 
     def judged(candidate: Candidate) -> Choice:
@@ -143,7 +143,10 @@ def _offered(
     constraints: Constraints,
     budget: Budget,
 ) -> list[Candidate]:
-    """The shapes of the advised rank, and heads for lookup where that asks for more."""
+    """The shapes of the advised rank, and heads for lookup where that asks for more.
+
+    ``heads`` are as many as are advised, and the fewer that are offered beside.
+    """
     many, fewer = heads
     found = candidates(width, rank.rank, many, constraints, budget, fewer)
     if rank.retrieval > rank.rank and constraints.rank is None:

@@ -22,7 +22,7 @@ MOST_WIDTHS = 2
 MOST_PARAMETERS = 10**18
 
 #: What keeps the number of heads from being larger.
-Limit = Literal["width", "widths", "parameters", "cache", "present"]
+Limit = Literal["width", "tried", "parameters", "cache", "present"]
 
 
 def usual_heads(width: int) -> int:
@@ -87,7 +87,7 @@ def limit_of(
         whole = most_heads(width, rank, constraints, NO_LIMIT)
         return "width" if heads == whole else "cache"
     if heads == most_heads(width, rank, constraints, Budget(parameters=MOST_PARAMETERS)):
-        return "widths"
+        return "tried"
     if heads < most_heads(width, rank, constraints, Budget(parameters=budget.parameters)):
         return "cache"
     own = present is not None and budget.parameters == present.parameters

@@ -40,13 +40,13 @@ MANY_HEADS_WORDS = (
 
 LIMIT_WORDS: dict[Limit, str] = {
     "width": "as many of this rank as fill the width.",
-    "widths": f"as many of this rank as {MOST_WIDTHS} widths hold; more was never tried.",
+    "tried": f"as many of this rank as {MOST_WIDTHS} widths hold; more was never tried.",
     "parameters": "as many of this rank as the budget pays for.",
     "cache": "as many of this rank as the cache may hold.",
     "present": "as many of this rank as cost no more than the model's own.",
 }
 
-FIXED_WORDS = "The rank that was fixed or is left by what was, for queries, keys and values."
+FIXED_WORDS = "The rank that was fixed, or the largest that is left, for queries, keys and values."
 
 
 def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
@@ -67,8 +67,8 @@ def heads_reason(best: Choice, limit: Limit | None, present: HeadGeometry | None
     return f"{words} {MANY_HEADS_WORDS}" if best.meets and geometry.heads > beside else words
 
 
-def verdict(present: Choice, best: Choice, rank: RankChoice, fixed: int | None = None) -> str:
-    """What is to be said of the geometry that a model has; ``fixed`` is a rank that was asked."""
+def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
+    """What is to be said of the geometry that a model has."""
     share, needed = present.plateau_share, needed_rank(rank)
     reaches = f"Present: {named(present.geometry)}, {share:.0%} of the plateau"
     if present.meets:
@@ -79,7 +79,7 @@ def verdict(present: Choice, best: Choice, rank: RankChoice, fixed: int | None =
         return f"{reaches}; {asked}, and nothing of equal or lower cost comes nearer."
     if best.meets:
         return f"{reaches}; {asked}. {named(best.geometry)} would meet that at no higher cost."
-    if fixed is None and best.rank > present.rank and best.floor <= present.floor:
+    if best.rank > present.rank and best.floor <= present.floor:
         return f"{reaches}; {asked}. {named(best.geometry)} would come nearer at no higher cost."
     return f"{reaches}; {asked}, and what is left to choose from comes no nearer."
 
@@ -150,10 +150,10 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
     takes = f"{MARGIN} times that"
     if MARGIN * dimension > evidence.directions:
         narrow = evidence.directions < evidence.width
-        takes += f"; no more than {'the numbers of a token' if narrow else 'the width'}"
+        takes += f", at most {'the numbers of a token' if narrow else 'the width'}"
     return (
         f"Retrieval: the {own} an effective dimension of {dimension:.1f}{held}; looking one of "
-        f"them up takes about {takes}, rank {rank.retrieval}."
+        f"them up takes about {takes}: rank {rank.retrieval}."
     )
 
 

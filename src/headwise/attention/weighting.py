@@ -208,10 +208,10 @@ def short_mix(heads: Heads) -> Tensor | None:
     causal = heads.mask == Causal()
     if not (causal or isinstance(heads.mask, Everything)):
         return None
-    triple = [t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values)]
-    if not served(*triple):
+    q, k, v = (t.transpose(1, 2) for t in (heads.queries, heads.keys, heads.values))
+    if not served(q, k, v):
         return None
-    return short_attention(*triple, 1 / heads.temperature, causal).transpose(1, 2)
+    return short_attention(q, k, v, 1 / heads.temperature, causal).transpose(1, 2)
 
 
 def _mix_rank_one(heads: Heads) -> Tensor:

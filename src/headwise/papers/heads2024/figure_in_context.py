@@ -1,4 +1,4 @@
-"""In-context linear regression: more heads at the same width are worse."""
+"""In-context linear regression: the best number of heads at one width, and what more cost."""
 
 from __future__ import annotations
 
@@ -66,15 +66,11 @@ def _claims(rows: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
     least = min(row["dimensions"] for row in rows)
     points = seeds_by([r for r in rows if r["dimensions"] == least], "heads", "test_score")
     errors = {heads: point.mean for heads, point in points.items()}
-    best, most = min(errors, key=errors.__getitem__), max(errors)
+    fewest, most, least_error = errors[min(errors)], errors[max(errors)], min(errors.values())
     return (
-        ("the most heads have at least twice the error of the best number", _twice(errors, most)),
-        ("a few heads are better than one", best != min(errors)),
+        ("the most heads have at least twice the error of the best number", most > 2 * least_error),
+        ("a few heads are better than one", fewest > least_error),
     )
-
-
-def _twice(errors: dict[Place, float], most: Place) -> bool:
-    return errors[most] >= 2 * min(errors.values())
 
 
 def _printed() -> dict[Place, float]:
