@@ -28,11 +28,25 @@ COLUMNS = (
 def cost_table(advice: Advice) -> Table:
     """Ranked choices first, what they are compared with after.
 
+    Key-value heads and rotary dimensions have a column only where some geometry has them.
+
     >>> from headwise.advice.advisor import advise_numbers
-    >>> cost_table(advise_numbers(128, 64)).rows[0][0]
-    '1 advised'
+    >>> table = cost_table(advise_numbers(128, 64))
+    >>> table.rows[0][0], "rotary" in table.columns
+    ('1 advised', False)
     """
-    return Table(COLUMNS, tuple(_row(name, choice) for name, choice in named_rows(advice)))
+    shown = named_rows(advice)
+    geometries = [choice.geometry for _, choice in shown]
+    idle = {
+        "kv heads": all(g.kv_heads == g.heads for g in geometries),
+        "rotary": not any(map(rotary, geometries)),
+    }
+    kept = [number for number, column in enumerate(COLUMNS) if not idle.get(column, False)]
+    rows = (_row(name, choice) for name, choice in shown)
+    return Table(
+        tuple(COLUMNS[number] for number in kept),
+        tuple(tuple(row[number] for number in kept) for row in rows),
+    )
 
 
 def named_rows(advice: Advice) -> list[tuple[str, Choice]]:
