@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from headwise.attention.short import short_attention
 from headwise.models import NeighbourEncoder
 from headwise.training.linear_maps import Maps
-from headwise.training.stacking import Parameters
+from headwise.training.stacking import Parameters, of_variants
 
 
 class StackedEncoder:
@@ -71,16 +71,18 @@ class StackedEncoder:
     def _attended(self, part: Maps, rows: Tensor, sizes: tuple[int, int]) -> Tensor:
         names = ("query", "key", "value")
         triple = [part.linear(f"attention.projection.{name}", rows) for name in names]
-        mixed = [self._mixed(group, triple, sizes) for group in self.groups]
+        triples = of_variants(triple, [(first, end) for first, end, _ in self.groups])
+        pairs = zip(self.groups, triples, strict=True)
+        mixed = [self._mixed(group, own, sizes) for group, own in pairs]
         joined = mixed[0] if len(mixed) == 1 else torch.cat(mixed)
         return part.linear("attention.projection.output", joined, 1 / self.shape.copies)
 
-    def _mixed(self, group: tuple, triple: list[Tensor], sizes: tuple[int, int]) -> Tensor:
+    def _mixed(self, group: tuple, triple: tuple[Tensor, ...], sizes: tuple[int, int]) -> Tensor:
         """Attention of the members of one rank: (m, b·n, H·r) in and out."""
         first, end, shape = group
         members = end - first
         cut = (members * sizes[0], sizes[1], shape.heads, shape.rank)
-        q, k, v = (t[first:end].reshape(cut) for t in triple)
+        q, k, v = (t.reshape(cut) for t in triple)
         return short_attention(q, k, v, shape.rank**-0.5).reshape(
             members, sizes[0] * sizes[1], shape.heads * shape.rank
         )

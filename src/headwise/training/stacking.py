@@ -141,6 +141,21 @@ def _together(template: nn.Module, parameters: Parameters, inputs: tuple[Tensor,
     return vmap(alone)(dict(parameters), *inputs)
 
 
+def of_variants(
+    tensors: Sequence[Tensor], groups: Sequence[tuple[int, int]]
+) -> list[tuple[Tensor, ...]]:
+    """Each variant's own members of every tensor.
+
+    Cut in one go, so that the gradient is one joining; that of a slice would be a tensor of zeros
+    of the full size for each variant, and their sum.
+
+    >>> [len(own) for (own,) in of_variants([torch.zeros(5, 2)], [(0, 2), (2, 5)])]
+    [2, 3]
+    """
+    sizes = [end - first for first, end in groups]
+    return list(zip(*(tensor.split(sizes) for tensor in tensors), strict=True))
+
+
 def stack(models: Sequence[nn.Module]) -> dict[str, Tensor]:
     """The parameters of all models by name, members first.
 

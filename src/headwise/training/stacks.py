@@ -31,7 +31,7 @@ from headwise.models.incontext import interleaved
 from headwise.models.norms import UnitNorm
 from headwise.models.transformer import Block
 from headwise.training.linear_maps import Maps
-from headwise.training.stacking import Parameters, Stacked
+from headwise.training.stacking import Parameters, Stacked, of_variants
 
 #: First and one past the last member of each variant.
 Groups = Sequence[tuple[int, int]]
@@ -145,15 +145,17 @@ class StackedStack:
     def _attended(self, maps: Maps, rows: Tensor, grid: _Grid) -> Tensor:
         part = maps.below("attention.projection")
         triple = [part.linear(name, rows) for name in ("query", "key", "value")]
-        mixed = [self._mixed(variant, triple, grid) for variant in self.variants]
+        triples = of_variants(triple, [(v.first, v.end) for v in self.variants])
+        pairs = zip(self.variants, triples, strict=True)
+        mixed = [self._mixed(variant, own, grid) for variant, own in pairs]
         return part.linear("output", mixed[0] if len(mixed) == 1 else torch.cat(mixed))
 
-    def _mixed(self, variant: _Variant, triple: list[Tensor], grid: _Grid) -> Tensor:
+    def _mixed(self, variant: _Variant, triple: tuple[Tensor, ...], grid: _Grid) -> Tensor:
         """Attention of the members of one variant, (m, b·n, H·r) in and out."""
         (sequences, length), mask = grid
         first, end = variant.first, variant.end
         cut = ((end - first) * sequences, length, variant.heads, -1)
-        q, k, v = (t[first:end].reshape(cut).transpose(1, 2) for t in triple)
+        q, k, v = (t.reshape(cut).transpose(1, 2) for t in triple)
         if isinstance(mask, Padding):
             mask = Padding(mask.real[first * sequences : end * sequences])
         mixed = self.weighting.mix(Heads(q, k, v, mask, variant.temperature))
