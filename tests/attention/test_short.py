@@ -4,6 +4,7 @@ The kernels themselves run on a GPU, or with TRITON_INTERPRET=1 on any machine w
 """
 
 import os
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -67,6 +68,7 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") 
     not (INTERPRETED or torch.cuda.is_available()),
     reason="needs a CUDA device, or Triton and TRITON_INTERPRET=1",
 )
+@pytest.mark.parametrize("kernels", ["short_triton", "blocks_triton"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("tokens", "number", "rank"),
@@ -79,16 +81,17 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") 
         (33, 3, 12),
         (40, 2, 16),
         (18, 1, 24),
+        (82, 2, 3),
+        (130, 1, 5),
     ],
 )
-def test_the_kernels_themselves_are_the_definition(tokens, number, rank, causal):
+def test_the_kernels_themselves_are_the_definition(tokens, number, rank, causal, kernels):
     """Ranks that are no powers of two, rows beyond the last token, heads beyond the last head."""
-    from headwise.attention import short_triton
-
+    kernels = import_module(f"headwise.attention.{kernels}")
     device = "cpu" if INTERPRETED else "cuda"
     q, k, v, direction = heads(2, tokens, number, rank, device=device)
-    out, logsum = short_triton.forward(q, k, v, 0.7, causal)
-    found = [out, *short_triton.backward(direction, q, k, v, out, logsum, 0.7, causal)]
+    out, logsum = kernels.forward(q, k, v, 0.7, causal)
+    found = [out, *kernels.backward(direction, q, k, v, out, logsum, 0.7, causal)]
     doubled = (t.double() for t in (q, k, v, direction))
     assert farthest(found, answer_and_gradients(by_definition, *doubled, causal=causal)) <= 1e-5
 

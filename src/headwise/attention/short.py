@@ -3,14 +3,16 @@
 Queries, keys and values are (sequences, tokens, heads, rank): what a linear map gives, merely
 cut up, so nothing is turned round before or after. General kernels work in tiles of 64 tokens
 and 16 to 64 dimensions and spend most of a tile on padding when heads are smaller. On a GPU
-float32 has kernels of its own (``short_triton``); elsewhere, and for everything they do not
-serve, this is ``rank_one_attention`` or torch's own.
+float32 has kernels of its own, token by token for few tokens (``short_triton``), block by block for
+more (``blocks_triton``); elsewhere, and for everything they do not serve, this is
+``rank_one_attention`` or torch's own.
 """
 
 from __future__ import annotations
 
 from functools import cache, partial
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -22,6 +24,9 @@ from headwise.shapes import Float
 
 #: (rank at most, tokens at most): where the small kernels are the faster ones.
 SERVED = ((16, 256), (64, 32))
+
+#: Beyond so many tokens blocks are faster than one token after another.
+TOKEN_BY_TOKEN = 32
 
 
 def short_attention(
@@ -68,6 +73,12 @@ def _has_triton() -> bool:
     return find_spec("triton") is not None
 
 
+def _kernels(tokens: int) -> ModuleType:
+    from headwise.attention import blocks_triton, short_triton
+
+    return short_triton if tokens <= TOKEN_BY_TOKEN else blocks_triton
+
+
 @torch.library.custom_op(
     "headwise::short_attention",
     mutates_args=(),
@@ -78,9 +89,7 @@ def _forward(
     queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum of each row's weights."""
-    from headwise.attention import short_triton
-
-    return short_triton.forward(queries, keys, values, scale, causal)
+    return _kernels(queries.shape[1]).forward(queries, keys, values, scale, causal)
 
 
 @torch.library.custom_op(
@@ -100,9 +109,8 @@ def _backward(
     causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by queries, keys and values."""
-    from headwise.attention import short_triton
-
-    return short_triton.backward(gradient, queries, keys, values, mixed, logsum, scale, causal)
+    kernels = _kernels(queries.shape[1])
+    return kernels.backward(gradient, queries, keys, values, mixed, logsum, scale, causal)
 
 
 def _remember(ctx: Any, inputs: tuple, output: tuple) -> None:
