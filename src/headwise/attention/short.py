@@ -23,10 +23,10 @@ from headwise.attention.rank_one import folded, rank_one_attention
 from headwise.shapes import Float
 
 #: (rank at most, tokens at most): where the small kernels are the faster ones.
-SERVED = ((16, 256), (64, 32))
+SERVED = ((16, 256), (64, 64))
 
-#: Beyond so many tokens blocks are faster than one token after another.
-TOKEN_BY_TOKEN = 32
+#: Up to so many tokens, at ranks below the other, one token after another is faster than blocks.
+FEW_TOKENS, HIGH_RANK = 32, 32
 
 
 def short_attention(
@@ -73,10 +73,11 @@ def _has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def _kernels(tokens: int) -> ModuleType:
+def _kernels(queries: Tensor) -> ModuleType:
     from headwise.attention import blocks_triton, short_triton
 
-    return short_triton if tokens <= TOKEN_BY_TOKEN else blocks_triton
+    tokens, rank = queries.shape[1], queries.shape[3]
+    return short_triton if tokens <= FEW_TOKENS and rank < HIGH_RANK else blocks_triton
 
 
 @torch.library.custom_op(
@@ -89,7 +90,7 @@ def _forward(
     queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum of each row's weights."""
-    return _kernels(queries.shape[1]).forward(queries, keys, values, scale, causal)
+    return _kernels(queries).forward(queries, keys, values, scale, causal)
 
 
 @torch.library.custom_op(
@@ -109,7 +110,7 @@ def _backward(
     causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by queries, keys and values."""
-    kernels = _kernels(queries.shape[1])
+    kernels = _kernels(queries)
     return kernels.backward(gradient, queries, keys, values, mixed, logsum, scale, causal)
 
 

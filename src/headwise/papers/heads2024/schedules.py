@@ -86,8 +86,8 @@ RANK_DEPTH: dict[Scale, dict[tuple[int, int], tuple[Schedule, ...]]] = {
         (3, 1): (Schedule(3000, more=_slow_start(0.006, 0.4)),),
         (3, 8): (Schedule(3000, more=_slow_start(0.006, 0.4)),),
         (3, 64): (Schedule(1500, (1, 4, 16, 64), more=_slow_start(0.0035, 0.5)),),
-        (5, 1): (Schedule(2500, (1, 4, 16, 64), more=_slow_start(0.0012, 0.5)),),
-        (5, 8): (Schedule(4000, (1, 4, 16, 64), more=_slow_start(0.002, 0.5)),),
+        (5, 1): (Schedule(6000, (1, 4, 16, 64), more=_slow_start(0.0018, 0.6)),),
+        (5, 8): (Schedule(6000, (1, 4, 16, 64), more=_slow_start(0.0018, 0.6)),),
     },
     Scale.PAPER: {(n, c): (Schedule(100_000, seeds=FIVE),) for n in (1, 3, 5) for c in (1, 8, 64)},
 }
@@ -125,6 +125,7 @@ ROLE_OF_N: dict[Scale, dict[int, Schedule]] = {
     Scale.GPU: {
         4: Schedule(2500, (1, 8, 16, 32, 64), more=_slow_start(0.006, 0.4)),
         16: Schedule(2000, (1, 8, 16, 32, 64), more=_slow_start(0.006, 0.4)),
+        64: Schedule(2400, (1, 8, 16, 32, 64), more=_slow_start(0.0055, 0.5, batch=32)),
     },
     Scale.PAPER: {
         4: Schedule(200_000, (1, 8, 16, 32, 64), FIVE),
