@@ -13,6 +13,8 @@ import torch
 from headwise.attention import HeadGeometry, mha
 from headwise.attention.short import SERVED, served, short_attention
 from headwise.randomness import stream
+from headwise.training import Settings
+from headwise.training.precision import products
 
 cuda = [
     pytest.mark.cuda,
@@ -47,9 +49,31 @@ def farthest(found, wanted):
     for ours, theirs in zip(found, wanted, strict=True):
         assert ours.shape == theirs.shape
         scale = max(1.0, float(theirs.abs().max()))
-        far.append(float((ours.double().cpu() - theirs.double().cpu()).abs().max()) / scale)
+        far.append(
+            float((ours.detach().double().cpu() - theirs.detach().double().cpu()).abs().max())
+            / scale
+        )
     # What is not a number is as far as can be: a maximum alone would overlook it.
     return max(far) if all(x == x for x in far) else float("inf")
+
+
+def rounding(found, q, k, v, direction, scale=0.7, causal=False):
+    """The largest error against float64, in units of what is summed and of the largest score.
+
+    A gradient by queries may be zero, and is for one token: what is summed for it is not.
+    """
+    doubled = [t.double() for t in (q, k, v, direction)]
+    wanted = answer_and_gradients(by_definition, *doubled, scale=scale, causal=causal)
+    sizes = [t.abs() for t in doubled]
+    score = 1 + scale * torch.einsum("snhr,smhr->snmh", sizes[0], sizes[1]).max()
+    slope = scale * torch.einsum("snhr,smhr->snmh", sizes[3], sizes[2]).max()
+    units = [sizes[2].max(), slope * sizes[1].max(), slope * sizes[0].max(), sizes[3].max()]
+    errors = [
+        float(((ours.double() - theirs).abs().max() / (unit * score)).cpu())
+        for ours, theirs, unit in zip(found, wanted, units, strict=True)
+    ]
+    assert all(error == error for error in errors)
+    return max(errors)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3, 8])
@@ -60,6 +84,9 @@ def test_the_plain_path_is_the_definition(number, rank, causal):
     found = answer_and_gradients(short_attention, *given, causal=causal)
     assert farthest(found, answer_and_gradients(by_definition, *given, causal=causal)) <= 1e-13
 
+
+#: Rounding of float32, and of products of numbers cut to TF32, with a small factor for sums.
+FLOAT32, TF32 = 4 * 2.0**-23, 2.0**-10
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None
 
@@ -92,8 +119,7 @@ def test_the_kernels_themselves_are_the_definition(tokens, number, rank, causal,
     q, k, v, direction = heads(2, tokens, number, rank, device=device)
     out, logsum = kernels.forward(q, k, v, 0.7, causal)
     found = [out, *kernels.backward(direction, q, k, v, out, logsum, 0.7, causal)]
-    doubled = (t.double() for t in (q, k, v, direction))
-    assert farthest(found, answer_and_gradients(by_definition, *doubled, causal=causal)) <= 1e-5
+    assert rounding(found, q, k, v, direction, causal=causal) <= FLOAT32
 
 
 def test_other_devices_and_dtypes_are_not_served():
@@ -101,8 +127,8 @@ def test_other_devices_and_dtypes_are_not_served():
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3, 8, 12, 16, 32, 64])
-@pytest.mark.parametrize("tokens", [1, 2, 7, 16, 17, 31, 82, 256])
-@pytest.mark.parametrize("number", [1, 3, 70])
+@pytest.mark.parametrize("tokens", [1, 7, 16, 31, 82, 256])
+@pytest.mark.parametrize("number", [3, 70])
 @pytest.mark.parametrize("causal", [False, True])
 class TestKernels:
     pytestmark = cuda
@@ -113,8 +139,22 @@ class TestKernels:
             assert not any(rank <= r and tokens <= n for r, n in SERVED)
             pytest.skip("left to the general kernels")
         found = answer_and_gradients(short_attention, *given, causal=causal)
-        doubled = (t.double() for t in given)
-        assert farthest(found, answer_and_gradients(by_definition, *doubled, causal=causal)) <= 1e-5
+        assert rounding(found, *given, causal=causal) <= FLOAT32
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rank"), [(1, 16), (16, 64), (31, 32), (40, 16), (82, 3), (200, 12), (256, 64)]
+)
+@pytest.mark.parametrize("causal", [False, True])
+class TestRoundedProducts:
+    pytestmark = cuda
+
+    def test_they_agree_as_far_as_tf32_goes(self, tokens, rank, causal):
+        given = heads(3, tokens, 5, rank, device="cuda")
+        with products(Settings(steps=1, precision="tf32", device="cuda")):
+            assert served(*given[:3])
+            found = answer_and_gradients(short_attention, *given, causal=causal)
+        assert FLOAT32 / 8 < rounding(found, *given, causal=causal) <= TF32
 
 
 class TestOnAGpu:

@@ -1,6 +1,7 @@
 """Training on a GPU: the replayed graph is the plain step; runs go on bit for bit."""
 
 import gc
+from weakref import ref
 
 import pytest
 import torch
@@ -37,6 +38,20 @@ def test_a_replayed_graph_draws_new_noise_each_time():
         advance()
         losses.append(group.state.last_loss[0].item())
     assert len(set(losses)) == 5
+
+
+def test_a_replayed_step_keeps_what_it_was_recorded_from():
+    """A graph does not own its tensors; freed, they would be another's by the next step."""
+
+    def recorded():
+        group = Ensemble(VARIANTS, TASK, settings(device="cuda"))
+        return replayed(group.advance, group.state, group.noise.generators), ref(group)
+
+    advance, group = recorded()
+    gc.collect()
+    advance()
+    assert group() is not None
+    assert int(group().state.step) == 1
 
 
 def test_recording_leaves_no_trace():

@@ -202,15 +202,16 @@ def _by_keys(
 def sizes(tokens: int, heads: int, rank: int, causal: bool) -> dict[str, Any]:
     """What a kernel is told; it is compiled anew for another rank, but not for other lengths."""
     exact = torch.get_float32_matmul_precision() == "highest"
+    block = 16 if tokens <= 16 else 32 if tokens <= (32 if exact else 96) else 64
     return {
         "HEADS": heads,
         "N": tokens,
         "R": rank,
         "LANES": max(FEWEST_LANES, triton.next_power_of_2(rank)),
-        "BLOCK": 32 if tokens <= 96 else 64,
+        "BLOCK": block,
         "CAUSAL": causal,
         "PRODUCTS": "ieee" if exact else "tf32",
-        "num_warps": 2 if tokens <= 96 else 4,
+        "num_warps": block // 16,
     }
 
 

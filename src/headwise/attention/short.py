@@ -23,10 +23,13 @@ from headwise.attention.rank_one import folded, rank_one_attention
 from headwise.shapes import Float
 
 #: (rank at most, tokens at most): where the small kernels are the faster ones.
-SERVED = ((16, 256), (64, 64))
+SERVED = ((16, 256), (64, 32))
+
+#: The same where products of float32 may be rounded, so that tensor cores take them.
+SERVED_ROUNDED = (*SERVED, (64, 256))
 
 #: Up to so many tokens, at ranks below the other, one token after another is faster than blocks.
-FEW_TOKENS, HIGH_RANK = 32, 32
+FEW_TOKENS, HIGH_RANK = 32, 16
 
 
 def short_attention(
@@ -61,11 +64,13 @@ def served(queries: Tensor, keys: Tensor, values: Tensor) -> bool:
     """
     on_gpu = queries.device.type == "cuda" and queries.dtype != torch.float64
     alike = queries.shape == keys.shape == values.shape
-    return on_gpu and alike and _small(queries.shape[1], queries.shape[3]) and _has_triton()
+    return on_gpu and alike and _small(queries) and _has_triton()
 
 
-def _small(tokens: int, rank: int) -> bool:
-    return any(rank <= r and tokens <= n for r, n in SERVED)
+def _small(queries: Tensor) -> bool:
+    exact = torch.get_float32_matmul_precision() == "highest" or queries.dtype != torch.float32
+    tokens, rank = queries.shape[1], queries.shape[3]
+    return any(rank <= r and tokens <= n for r, n in (SERVED if exact else SERVED_ROUNDED))
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,12 +14,25 @@ from headwise.training.state import State
 WARM_UPS = 3
 
 
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A recorded step. It keeps what it was recorded from: a graph does not own its tensors."""
+
+    graph: torch.cuda.CUDAGraph
+    advance: Callable[[], None]
+    state: State
+
+    def __call__(self) -> None:
+        """The step once more."""
+        self.graph.replay()
+
+
 def replayed(
     advance: Callable[[], None],
     state: State,
     generators: Sequence[torch.Generator],
     stream: torch.cuda.Stream | None = None,
-) -> Callable[[], None]:
+) -> Replay:
     """``advance`` as a graph over the same tensors; the state is left as it was found.
 
     The generators take part: each replay draws where the last one ended, as plain calls would.
@@ -37,7 +51,7 @@ def replayed(
     for generator, position in zip(generators, drawn, strict=True):
         generator.set_state(position)
     torch.cuda.synchronize()
-    return graph.replay
+    return Replay(graph, advance, state)
 
 
 def _warm_up(advance: Callable[[], None], state: State, before: dict[str, Tensor]) -> None:

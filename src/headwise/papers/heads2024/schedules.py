@@ -83,8 +83,8 @@ RANK_DEPTH: dict[Scale, dict[tuple[int, int], tuple[Schedule, ...]]] = {
         (1, 1): (Schedule(5000, (1, 2, 4, 8, 16)), Schedule(10_000, (32, 64), more=_FAST)),
         (1, 8): (Schedule(3000),),
         (1, 64): (Schedule(1000),),
-        (3, 1): (Schedule(3000, more=_slow_start(0.006, 0.4)),),
-        (3, 8): (Schedule(3000, more=_slow_start(0.006, 0.4)),),
+        (3, 1): (Schedule(6000, more=_slow_start(0.0105, 0.6)),),
+        (3, 8): (Schedule(6000, more=_slow_start(0.0105, 0.6)),),
         (3, 64): (Schedule(1500, (1, 4, 16, 64), more=_slow_start(0.0035, 0.5)),),
         (5, 1): (Schedule(6000, (1, 4, 16, 64), more=_slow_start(0.0018, 0.6)),),
         (5, 8): (Schedule(6000, (1, 4, 16, 64), more=_slow_start(0.0018, 0.6)),),
@@ -126,6 +126,7 @@ ROLE_OF_N: dict[Scale, dict[int, Schedule]] = {
         4: Schedule(2500, (1, 8, 16, 32, 64), more=_slow_start(0.006, 0.4)),
         16: Schedule(2000, (1, 8, 16, 32, 64), more=_slow_start(0.006, 0.4)),
         64: Schedule(2400, (1, 8, 16, 32, 64), more=_slow_start(0.0055, 0.5, batch=32)),
+        256: Schedule(1600, (8, 16, 32, 64), more=_slow_start(0.0045, 0.5, batch=16)),
     },
     Scale.PAPER: {
         4: Schedule(200_000, (1, 8, 16, 32, 64), FIVE),
