@@ -48,7 +48,7 @@ def farthest(found, wanted):
     far = []
     for ours, theirs in zip(found, wanted, strict=True):
         assert ours.shape == theirs.shape
-        scale = max(1.0, float(theirs.abs().max()))
+        scale = max(1.0, float(theirs.detach().abs().max()))
         far.append(
             float((ours.detach().double().cpu() - theirs.detach().double().cpu()).abs().max())
             / scale
