@@ -90,6 +90,29 @@ def test_ticks_and_levels_are_those_given():
     assert any(list(line.get_ydata()) == [0.6, 0.6] for line in axes.lines)
 
 
+def heights(*y):
+    """The limits and names of the vertical axis of a curve on a logarithmic one."""
+    line = Curve("alone", Line((1.0, 2.0), y))
+    (axes,) = draw([Panel("Loss", "rank", "loss", (line,), y_scale="log")]).axes
+    axes.figure.canvas.draw()
+    return axes.get_ylim(), [tick.get_text() for tick in axes.get_yticklabels()]
+
+
+def test_a_short_logarithmic_axis_has_plain_numbers():
+    assert heights(0.25, 0.9)[1] == ["0.3", "0.4", "0.6", "0.8"]
+    assert heights(0.04, 0.6)[1] == ["0.05", "0.1", "0.2", "0.5"]
+
+
+def test_a_long_logarithmic_axis_has_powers_of_ten():
+    assert any("10^{-3}" in name for name in heights(1e-4, 0.9)[1])
+
+
+def test_nearly_equal_values_look_nearly_equal():
+    (low, high), names = heights(39.8, 40.1)
+    assert high / low == pytest.approx(4.0)
+    assert "40" in names
+
+
 def test_curves_differ_without_colour():
     def darkness(colour):
         red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))

@@ -80,9 +80,7 @@ def _state(wanted: Wanted, store: Store | None) -> State:
 def _print(found: Sequence[Reproduced], files: Sequence[Path]) -> None:
     for one in found:
         differing = (
-            [cell for cell in one.presentation.cells if not cell.agrees]
-            if (one.presentation)
-            else []
+            [cell for cell in one.presentation.cells if cell.differs] if (one.presentation) else []
         )
         if differing:
             screen().print(f"[bold]{one.wanted.exhibit.name}[/bold] differs from print in:")
@@ -111,5 +109,5 @@ def _as_json(one: Reproduced) -> dict[str, Any]:
 
 
 def _cell_as_json(cell: Cell) -> dict[str, Any]:
-    derived = {"difference": cell.difference, "tolerance": cell.tolerance, "agrees": cell.agrees}
-    return vars(cell) | derived
+    derived = ("difference", "tolerance", "agrees", "verdict")
+    return vars(cell) | {name: getattr(cell, name) for name in derived}

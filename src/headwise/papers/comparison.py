@@ -1,7 +1,9 @@
 """Printed value against measured value: one rule for every cell of every exhibit.
 
 A cell agrees when the two differ by at most max(0.015, 3 combined standard errors). The rule
-was fixed before anything was run, and it is the only one.
+was fixed before anything was run, and it is the only one. Noise must not buy agreement: where
+three standard errors are more than half of the printed value, a cell that does not differ is
+undecided.
 """
 
 from __future__ import annotations
@@ -45,9 +47,25 @@ class Cell:
         return max(FLOOR, STANDARD_ERRORS * math.hypot(self.stderr, self.printed_stderr))
 
     @property
+    def differs(self) -> bool:
+        """Whether they lie further apart than that."""
+        return abs(self.difference) > self.tolerance
+
+    @property
+    def verdict(self) -> str:
+        """Agrees, differs, or undecided: too noisy for agreement to mean anything.
+
+        >>> Cell("8 heads", printed=0.12, measured=2.4, stderr=2.2).verdict
+        'undecided'
+        """
+        if self.differs:
+            return "differs"
+        return "undecided" if self.tolerance > max(FLOOR, self.printed / 2) else "agrees"
+
+    @property
     def agrees(self) -> bool:
-        """Whether they lie no further apart."""
-        return abs(self.difference) <= self.tolerance
+        """Whether they agree, and could have differed."""
+        return self.verdict == "agrees"
 
 
 def verdict(cells: Sequence[Cell]) -> str:
@@ -55,15 +73,16 @@ def verdict(cells: Sequence[Cell]) -> str:
 
     >>> verdict([Cell("a", 0.5, 0.5, 0.0), Cell("b", 0.5, 0.6, 0.0)])
     '1 of 2 agree'
+    >>> verdict([Cell("a", 0.5, 0.5, 0.0), Cell("b", 0.5, 0.6, 0.2)])
+    '1 of 2 agree, 1 undecided'
     """
     if not cells:
         return "nothing printed to compare with"
     agreeing = sum(cell.agrees for cell in cells)
-    return (
-        f"all {len(cells)} agree"
-        if agreeing == len(cells)
-        else (f"{agreeing} of {len(cells)} agree")
-    )
+    if agreeing == len(cells):
+        return f"all {len(cells)} agree"
+    undecided = sum(cell.verdict == "undecided" for cell in cells)
+    return f"{agreeing} of {len(cells)} agree" + (f", {undecided} undecided" if undecided else "")
 
 
 def comparison_table(cells: Sequence[Cell]) -> Table:
@@ -90,9 +109,9 @@ def comparison_table(cells: Sequence[Cell]) -> Table:
             round(cell.stderr, 4),
             round(cell.difference, 4),
             round(cell.tolerance, 4),
-            "agrees" if cell.agrees else "differs",
+            cell.verdict,
         )
         for cell in cells
     )
-    differing = frozenset((i, 6) for i, cell in enumerate(cells) if not cell.agrees)
+    differing = frozenset((i, 6) for i, cell in enumerate(cells) if cell.differs)
     return Table(columns, rows, differing, title="Printed and measured")

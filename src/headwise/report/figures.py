@@ -6,6 +6,7 @@ grey. The same data give the same file, byte for byte.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -189,6 +190,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_yscale(panel.y_scale)
     for number, curve in enumerate(panel.curves):
         _draw_curve(axes, curve, number, alpha=0.18 if len(panel.curves) < 3 else 0.1)
+    if panel.y_scale == "log":
+        _name_heights(axes)
     _draw_levels(axes, panel)
     if any(len(curve.printed) for curve in panel.curves):
         axes.plot([], [], "o", color="0.3", markerfacecolor="none", label="printed")
@@ -199,6 +202,27 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     if panel.x_ticks:
         axes.set_xticks(panel.x_ticks, labels=[f"{tick:g}" for tick in panel.x_ticks])
         axes.set_xticks([], minor=True)
+
+
+#: A logarithmic axis spans this factor at least, and below the other has plain numbers on it.
+LEAST_FACTOR, PLAIN_FACTOR = 4.0, 40.0
+
+
+def _name_heights(axes: Axes) -> None:
+    """Plain numbers on a short logarithmic axis, where powers of ten would be 4.05 × 10¹."""
+    low, high = axes.get_ylim()
+    if high < LEAST_FACTOR * low:
+        middle = math.sqrt(low * high)
+        low, high = middle / math.sqrt(LEAST_FACTOR), middle * math.sqrt(LEAST_FACTOR)
+        axes.set_ylim(low, high)
+    if high > PLAIN_FACTOR * low:
+        return
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    digits = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 6, 8)
+    places = [d * 10.0**power for power in range(first, last + 1) for d in digits]
+    shown = [place for place in places if low <= place <= high]
+    axes.set_yticks(shown, labels=[f"{place:g}" for place in shown])
+    axes.set_yticks([], minor=True)
 
 
 #: Names of levels that lie closer together than this, as a share of the axis, stand side by side.

@@ -6,9 +6,11 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.schedules import ROLE_OF_N
 from headwise.papers.heads2024.trained import (
     grouped,
+    one_pass_remark,
     protocol_panels,
     protocol_table,
     schedule_remarks,
+    shown_field,
     two_layers,
 )
 from headwise.papers.printed import printed_table
@@ -32,7 +34,7 @@ def _present(answers: Answers) -> Presentation:
     cells = []
     for label, losses in printed.items():
         own = [row for row in fixed if f"N = {row['tokens']}" == label]
-        points = seeds_by(own, "rank", "best_train_loss")
+        points = seeds_by(own, "rank", shown_field(own, "fixed"))
         cells += [
             trained_cell(f"{label}, r {r}", points[r], loss)
             for r, loss in losses.items()
@@ -45,6 +47,7 @@ def _present(answers: Answers) -> Presentation:
         tables=(protocol_table(rows, {"tokens": "N", "rank": "r"}),),
         remarks=(
             *schedule_remarks(answers, "200,000 steps at rate 0.005 and five"),
+            *one_pass_remark(rows),
             *diverged_remark(rows),
         ),
     )

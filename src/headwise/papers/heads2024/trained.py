@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from statistics import mean
 from typing import Any
 
 from headwise.experiments.train_neighbours import TrainNeighbours
@@ -20,6 +21,25 @@ SHOWN = {
     "fixed": ("best_train_loss", "best training loss, fixed set"),
     "fresh": ("test_loss", "test loss, fresh data"),
 }
+
+
+def shown_field(rows: Iterable[Row], protocol: str) -> str:
+    """The loss that is shown of these rows, and compared with print.
+
+    What goes through its fixed set once sees nothing twice; the mean over that one epoch has the
+    beginning of the run in it, and the test loss is what the training loss has become.
+
+    >>> shown_field([{"steps": 200, "epoch": 100}], "fixed")
+    'best_train_loss'
+    >>> shown_field([{"steps": 100, "epoch": 100}], "fixed")
+    'test_loss'
+    """
+    field = SHOWN[protocol][0]
+    return "test_loss" if any(map(_once, rows)) else field
+
+
+def _once(row: Row) -> bool:
+    return row["steps"] < 2 * row["epoch"]
 
 
 def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
@@ -80,12 +100,13 @@ def protocol_panels(
 
     ``place`` is that field and its name in words; printed values belong to the fixed set.
     """
-    for protocol, (field, words) in SHOWN.items():
+    for protocol, (_, words) in SHOWN.items():
         curves = []
         for label, rows in labelled.items():
             own = [row for row in rows if row["protocol"] == protocol]
             beside = (printed or {}).get(label) if protocol == "fixed" else None
-            curves.append(trained_curve(label, seeds_by(own, place[0], field), beside))
+            points = seeds_by(own, place[0], shown_field(own, protocol))
+            curves.append(trained_curve(label, points, beside))
         yield Panel(
             title,
             place[1],
@@ -98,18 +119,39 @@ def protocol_panels(
         )
 
 
+#: Baselines no further apart than this share are drawn as one line, at their mean.
+ALIKE = 0.03
+
+
 def baselines(labelled: Mapping[str, list[Row]]) -> tuple[tuple[str, float], ...]:
-    """The trivial baseline, once if the curves share it, else once for each curve.
+    """The trivial baseline, once if the curves share it, else once for those that lie together.
 
     >>> baselines({"N = 4": [{"trivial": 0.66}], "N = 16": [{"trivial": 0.89}]})
     (('trivial, N = 4', 0.66), ('trivial, N = 16', 0.89))
-    >>> baselines({"r = 4": [{"trivial": 0.66}], "r = 8": [{"trivial": 0.66}]})
-    (('trivial', 0.66),)
+    >>> baselines({"N = 16": [{"trivial": 0.89}], "N = 64": [{"trivial": 0.89}], "N = 4": []})
+    (('trivial', 0.89),)
+    >>> baselines({f"N = {n}": [{"trivial": t}] for n, t in ((4, 0.5), (16, 0.75), (64, 0.76))})
+    (('trivial, N = 4', 0.5), ('trivial, N = 16, 64', 0.755))
     """
     found = {label: rows[0]["trivial"] for label, rows in labelled.items() if rows}
     if len(set(found.values())) == 1:
         return (("trivial", next(iter(found.values()))),)
-    return tuple((f"trivial, {label}", value) for label, value in found.items())
+    lines: list[dict[str, float]] = []
+    for label, value in sorted(found.items(), key=lambda pair: pair[1]):
+        if lines and value <= (1 + ALIKE) * min(lines[-1].values()):
+            lines[-1][label] = value
+        else:
+            lines.append({label: value})
+    order = list(found)
+    return tuple(
+        (f"trivial, {_joined(sorted(line, key=order.index))}", mean(line.values()))
+        for line in lines
+    )
+
+
+def _joined(labels: list[str]) -> str:
+    """Labels such as "N = 16" and "N = 64" as "N = 16, 64"."""
+    return ", ".join([labels[0], *(label.rpartition(" ")[2] for label in labels[1:])])
 
 
 def grouped(rows: Iterable[Row], field: str, words: str) -> dict[str, list[Row]]:
@@ -126,7 +168,7 @@ def grouped(rows: Iterable[Row], field: str, words: str) -> dict[str, list[Row]]
 def protocol_table(rows: Iterable[Row], fields: Mapping[str, str]) -> Table:
     """For every setting: what training on a fixed set shows, and what fresh data show of it.
 
-    >>> row = {"rank": 8, "best_train_loss": 0.4, "test_loss": 0.6}
+    >>> row = {"rank": 8, "best_train_loss": 0.4, "test_loss": 0.6, "steps": 9, "epoch": 3}
     >>> both = [row | {"protocol": "fixed"}, row | {"protocol": "fresh", "test_loss": 0.5}]
     >>> protocol_table(both, {"rank": "r"}).rows
     ((8, 0.4, 0.6, 0.5),)
@@ -145,8 +187,10 @@ def protocol_table(rows: Iterable[Row], fields: Mapping[str, str]) -> Table:
 
 
 def _both(rows: list[Row]) -> tuple[float | None, ...]:
-    wanted = (("fixed", "best_train_loss"), ("fixed", "test_loss"), ("fresh", "test_loss"))
-    found = [over_seeds([r for r in rows if r["protocol"] == p], f) for p, f in wanted]
+    fixed, fresh = ([r for r in rows if r["protocol"] == p] for p in PROTOCOLS)
+    repeated = [row for row in fixed if not _once(row)]
+    wanted = ((repeated, "best_train_loss"), (fixed, "test_loss"), (fresh, "test_loss"))
+    found = [over_seeds(own, field) for own, field in wanted]
     return tuple(None if one is None else one.mean for one in found)
 
 
@@ -164,4 +208,21 @@ def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
         f"The schedule is shortened: {told} steps at rate {rate} and {len(seeds)} seeds where the "
         f"paper has {printed}. Losses are those of shorter training, so differences from print "
         "are expected.",
+    )
+
+
+def one_pass_remark(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Which runs went through their fixed set but once, and what is shown of them.
+
+    >>> row = {"protocol": "fixed", "steps": 100, "epoch": 100, "tokens": 256}
+    >>> one_pass_remark([row])[0][:44]
+    'Runs of 100 steps with 256 points go through'
+    """
+    once = {
+        (row["steps"], row["tokens"]) for row in rows if row["protocol"] == "fixed" and _once(row)
+    }
+    return tuple(
+        f"Runs of {steps:,} steps with {tokens} points go through their fixed set once, so nothing "
+        "is seen twice: what stands for their best training loss is the test loss."
+        for steps, tokens in sorted(once)
     )

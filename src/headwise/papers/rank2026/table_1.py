@@ -93,7 +93,7 @@ def _name(tokens: int, head_dim: int) -> str:
 
 def _resting_on(cells: tuple[Cell, ...]) -> tuple[str, ...]:
     """Printed choices of the critical head dimension whose own mean was not found again."""
-    differing = {cell.name: cell for cell in cells if not cell.agrees}
+    differing = {cell.name: cell for cell in cells if cell.differs}
     return tuple(
         f"The printed critical head dimension of {n} tokens, {r}, rests on a printed mean of "
         f"{differing[_name(n, r)].printed:.3f} where {differing[_name(n, r)].measured:.3f} is "
