@@ -114,11 +114,11 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") 
 )
 def test_the_kernels_themselves_are_the_definition(tokens, number, rank, causal, kernels):
     """Ranks that are no powers of two, rows beyond the last token, heads beyond the last head."""
-    kernels = import_module(f"headwise.attention.{kernels}")
+    passes = import_module(f"headwise.attention.{kernels}").PASSES
     device = "cpu" if INTERPRETED else "cuda"
     q, k, v, direction = heads(2, tokens, number, rank, device=device)
-    out, logsum = kernels.forward(q, k, v, 0.7, causal)
-    found = [out, *kernels.backward(direction, q, k, v, out, logsum, 0.7, causal)]
+    out, logsum = passes.forward(q, k, v, 0.7, causal)
+    found = [out, *passes.backward(direction, q, k, v, out, logsum, 0.7, causal)]
     assert rounding(found, q, k, v, direction, causal=causal) <= FLOAT32
 
 

@@ -15,9 +15,8 @@ from typing import Any, no_type_check
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-LOG2_E = 1.4426950408889634
+from headwise.attention.kernel_passes import Passes
 
 #: The least number of lanes a product of tensor cores takes.
 FEWEST_LANES = 16
@@ -199,7 +198,7 @@ def _by_keys(
     _keep(DV, base, rows, lanes, stride, N, R, dv)
 
 
-def sizes(tokens: int, heads: int, rank: int, causal: bool) -> dict[str, Any]:
+def _sizes(tokens: int, heads: int, rank: int) -> dict[str, Any]:
     """What a kernel is told; it is compiled anew for another rank, but not for other lengths."""
     exact = torch.get_float32_matmul_precision() == "highest"
     block = 16 if tokens <= 16 else 32 if tokens <= (32 if exact else 96) else 64
@@ -209,41 +208,13 @@ def sizes(tokens: int, heads: int, rank: int, causal: bool) -> dict[str, Any]:
         "R": rank,
         "LANES": max(FEWEST_LANES, triton.next_power_of_2(rank)),
         "BLOCK": block,
-        "CAUSAL": causal,
         "PRODUCTS": "ieee" if exact else "tf32",
         "num_warps": block // 16,
     }
 
 
-def _grid(sequences: int, given: dict[str, Any]) -> tuple[int]:
-    return (sequences * given["HEADS"] * triton.cdiv(given["N"], given["BLOCK"]),)
+def _programs(given: dict[str, Any]) -> int:
+    return given["HEADS"] * triton.cdiv(given["N"], given["BLOCK"])
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
-    """Attention of contiguous float32 (s, n, h, r), and the log₂ of each row's sum (s, n, h)."""
-    sequences, tokens, heads, rank = q.shape
-    out, logsum = torch.empty_like(q), q.new_empty(sequences, tokens, heads)
-    given = sizes(tokens, heads, rank, causal)
-    _forward[_grid(sequences, given)](q, k, v, out, logsum, scale * LOG2_E, **given)
-    return out, logsum
-
-
-def backward(
-    g: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    logsum: Tensor,
-    scale: float,
-    causal: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients by queries, keys and values."""
-    sequences, tokens, heads, rank = q.shape
-    dq, dk, dv = (torch.empty_like(q) for _ in range(3))
-    delta = torch.empty_like(logsum)
-    given = sizes(tokens, heads, rank, causal)
-    grid, scales = _grid(sequences, given), (scale * LOG2_E, scale)
-    _by_queries[grid](q, k, v, out, logsum, g, dq, delta, *scales, **given)
-    _by_keys[grid](q, k, v, logsum, g, delta, dk, dv, *scales, **given)
-    return dq, dk, dv
+PASSES = Passes(_forward, _by_queries, _by_keys, _sizes, _programs)

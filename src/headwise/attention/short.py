@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from functools import cache, partial
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from headwise.attention.kernel_passes import Passes
 from headwise.attention.rank_one import folded, rank_one_attention
 from headwise.shapes import Float
 
@@ -78,11 +78,11 @@ def _has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def _kernels(queries: Tensor) -> ModuleType:
+def _passes(queries: Tensor) -> Passes:
     from headwise.attention import blocks_triton, short_triton
 
-    tokens, rank = queries.shape[1], queries.shape[3]
-    return short_triton if tokens <= FEW_TOKENS and rank < HIGH_RANK else blocks_triton
+    few = queries.shape[1] <= FEW_TOKENS and queries.shape[3] < HIGH_RANK
+    return short_triton.PASSES if few else blocks_triton.PASSES
 
 
 @torch.library.custom_op(
@@ -95,7 +95,7 @@ def _forward(
     queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum of each row's weights."""
-    return _kernels(queries).forward(queries, keys, values, scale, causal)
+    return _passes(queries).forward(queries, keys, values, scale, causal)
 
 
 @torch.library.custom_op(
@@ -115,8 +115,8 @@ def _backward(
     causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by queries, keys and values."""
-    kernels = _kernels(queries)
-    return kernels.backward(gradient, queries, keys, values, mixed, logsum, scale, causal)
+    passes = _passes(queries)
+    return passes.backward(gradient, queries, keys, values, mixed, logsum, scale, causal)
 
 
 def _remember(ctx: Any, inputs: tuple, output: tuple) -> None:

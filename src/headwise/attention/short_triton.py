@@ -17,16 +17,15 @@ no power of two is filled up to one with lanes that are not there.
 # pyright: reportMissingImports=false, reportIndexIssue=false
 from __future__ import annotations
 
-from typing import no_type_check
+from typing import Any, no_type_check
 
-import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+
+from headwise.attention.kernel_passes import Passes
 
 #: Numbers in a tile, eight for each of 128 threads.
 TILE = 1024
-LOG2_E = 1.4426950408889634
 
 
 # Kernels are not Python: whoever wraps them to check their arguments takes their names away.
@@ -192,7 +191,7 @@ def _by_keys(
     tl.store(DV + base + tile, dv, mask=in_tile)
 
 
-def sizes(tokens: int, heads: int, rank: int) -> dict[str, int]:
+def _sizes(tokens: int, heads: int, rank: int) -> dict[str, Any]:
     """What a kernel is told: the sizes, and a tile of rows, heads abreast, all of the rank.
 
     It is compiled anew for each of these but the number of heads.
@@ -209,37 +208,9 @@ def sizes(tokens: int, heads: int, rank: int) -> dict[str, int]:
     }
 
 
-def _grid(sequences: int, given: dict[str, int]) -> tuple[int]:
+def _programs(given: dict[str, Any]) -> int:
     row_blocks = triton.cdiv(given["N"], given["ROWS"])
-    return (sequences * row_blocks * triton.cdiv(given["HEADS"], given["ABREAST"]),)
+    return row_blocks * triton.cdiv(given["HEADS"], given["ABREAST"])
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
-    """Attention of contiguous float32 (s, n, h, r), and the log₂ of each row's sum (s, n, h)."""
-    sequences, tokens, heads, rank = q.shape
-    out, logsum = torch.empty_like(q), q.new_empty(sequences, tokens, heads)
-    given = sizes(tokens, heads, rank)
-    grid = _grid(sequences, given)
-    _forward[grid](q, k, v, out, logsum, scale * LOG2_E, **given, CAUSAL=causal)
-    return out, logsum
-
-
-def backward(
-    g: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    logsum: Tensor,
-    scale: float,
-    causal: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients by queries, keys and values."""
-    sequences, tokens, heads, rank = q.shape
-    dq, dk, dv = (torch.empty_like(q) for _ in range(3))
-    delta = torch.empty_like(logsum)
-    given = sizes(tokens, heads, rank)
-    grid, scales = _grid(sequences, given), (scale * LOG2_E, scale)
-    _by_queries[grid](q, k, v, out, logsum, g, dq, delta, *scales, **given, CAUSAL=causal)
-    _by_keys[grid](q, k, v, logsum, g, delta, dk, dv, *scales, **given, CAUSAL=causal)
-    return dq, dk, dv
+PASSES = Passes(_forward, _by_queries, _by_keys, _sizes, _programs)
