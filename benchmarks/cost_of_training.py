@@ -1,6 +1,6 @@
 """What the trained exhibits of the heads paper would cost on one H200, cell by cell.
 
-    python benchmarks/cost_of_training.py [gpu|paper] [EXHIBIT]
+    python benchmarks/cost_of_training.py --scale gpu [EXHIBIT]
 
 Seconds are estimated from FLOPs and bytes (headwise.papers.heads2024.costs), before anything is
 run; cells come in the order in which they are run, cheap ones first.
@@ -8,7 +8,7 @@ run; cells come in the order in which they are run, cheap ones first.
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 from headwise.papers.exhibit import Scale
 from headwise.papers.heads2024 import HEADS_2024
@@ -16,9 +16,13 @@ from headwise.papers.heads2024.costs import run_seconds
 from headwise.report import Table
 
 
-def main(scale_name: str = "gpu", only: str = "") -> None:
+def main() -> None:
     """Print the table of one scale: totals for every exhibit, cells of one."""
-    scale, seen = Scale(scale_name), set[str]()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("exhibit", nargs="?", help="such as heads2024/figure_positions: its cells")
+    parser.add_argument("--scale", type=Scale, default=Scale.GPU, help="default: gpu")
+    asked = parser.parse_args()
+    scale, only, seen = asked.scale, asked.exhibit, set[str]()
     totals = []
     for exhibit in HEADS_2024:
         if scale not in exhibit.scales or (only and exhibit.name != only):
@@ -37,4 +41,4 @@ def main(scale_name: str = "gpu", only: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -64,7 +64,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start none later")
     asked = parser.parse_args()
     command = (
-        f"python benchmarks/train_together.py {' '.join(asked.exhibits)} --scale {asked.scale}"
+        f"python benchmarks/train_together.py {' '.join(asked.exhibits)} --scale {asked.scale} "
+        f"--device {asked.device} --store {Path(asked.store).name}"
     )
     start = time.monotonic()
     with Store.open(asked.store) as store:

@@ -148,6 +148,21 @@ def all_records(folder: Path) -> list[tuple[str, Record]]:
     ]
 
 
+def drawn(
+    records: list[tuple[str, Record]], count: int, chance: random.Random
+) -> list[tuple[str, Record]]:
+    """A random sample, the first of it a training run of a kind of device that is here, if any."""
+    here = devices_here()
+    trained = [one for one in records if _trained_here(one[1], here)]
+    first = chance.sample(trained, min(1, len(trained), count))
+    rest = [one for one in records if one not in first]
+    return first + chance.sample(rest, min(count - len(first), len(rest)))
+
+
+def _trained_here(record: Record, here: Mapping[str, str]) -> bool:
+    return "curve_step" in record.rows[0] and family(record.provenance.device) in here
+
+
 def table_of(found: list[Checked]) -> Table:
     """Every record of the sample; those that differ are stressed."""
     columns = ("file", "question", "recorded on", "verdict", "where")
@@ -168,7 +183,7 @@ def main() -> None:
         records = all_records(asked.records)
     except HeadwiseError as error:
         raise SystemExit(str(error)) from None
-    sample = random.Random(seed).sample(records, min(asked.sample, len(records)))
+    sample = drawn(records, asked.sample, random.Random(seed))
     print(f"{len(sample)} of {len(records)} recorded answers, seed {seed}")
     found = [checked(file, record, asked.patience) for file, record in sample]
     if found:

@@ -3,6 +3,7 @@
 import csv
 import sys
 from importlib import import_module
+from random import Random
 
 import pytest
 
@@ -135,3 +136,15 @@ def test_counted_noise_may_differ_and_certified_counts_may_not(agreeing, differe
     other = row | {"mean": 0.89}
     found = verify_records.first_difference((row,), (other,), verify_records._exactly)
     assert found.partition(":")[0] == difference
+
+
+def test_a_sample_has_a_training_run_of_a_device_that_is_here():
+    """However few are drawn: of thousands of answers, hardly any are trained ones."""
+    verify = import_module("verify_records")
+    records = verify.all_records(verify.RECORDS)
+    for seed in range(5):
+        sample = verify.drawn(records, 3, Random(seed))
+        assert "curve_step" in sample[0][1].rows[0]
+        assert verify.family(sample[0][1].provenance.device) in verify.devices_here()
+        assert len({id(record) for _, record in sample}) == 3
+    assert verify.drawn([], 3, Random(0)) == []

@@ -107,6 +107,13 @@ def test_a_long_logarithmic_axis_has_powers_of_ten():
     assert any("10^{-3}" in name for name in heights(1e-4, 0.9)[1])
 
 
+def test_a_level_beyond_the_curves_is_seen():
+    line = Curve("alone", Line((1.0, 2.0), (0.25, 0.5)))
+    shown = Panel("Loss", "rank", "loss", (line,), y_scale="log", levels=(("trivial", 0.89),))
+    (axes,) = draw([shown]).axes
+    assert axes.get_ylim()[1] > 0.89
+
+
 def test_nearly_equal_values_look_nearly_equal():
     (low, high), names = heights(39.8, 40.1)
     assert high / low == pytest.approx(4.0)

@@ -1,9 +1,9 @@
 """Printed value against measured value: one rule for every cell of every exhibit.
 
-A cell agrees when the two differ by at most max(0.015, 3 combined standard errors). The rule
-was fixed before anything was run, and it is the only one. Noise must not buy agreement: where
-three standard errors are more than half of the printed value, a cell that does not differ is
-undecided.
+A cell agrees when the two differ by at most max(0.015, 3 combined standard errors). That was fixed
+before anything was run, and is the same everywhere. Added after the first noisy figure, since noise
+must not buy agreement: where three standard errors are more than a share of the printed value, a
+cell that does not differ is undecided.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ FLOOR = 0.015
 
 #: How many combined standard errors a difference may have.
 STANDARD_ERRORS = 3.0
+
+#: A difference that may be as large as this share of the printed value decides nothing.
+UNDECIDED = 0.2
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Cell:
         """
         if self.differs:
             return "differs"
-        return "undecided" if self.tolerance > max(FLOOR, self.printed / 2) else "agrees"
+        return "undecided" if self.tolerance > max(FLOOR, UNDECIDED * self.printed) else "agrees"
 
     @property
     def agrees(self) -> bool:

@@ -22,9 +22,9 @@ _HEAD = """# Exhibits
 Figures and tables of the papers, recomputed. This page is written by
 `python docs/make_exhibits.py` from rows that come with headwise, and computes nothing. A printed
 value agrees when the measured one lies within max(0.015, 3 combined standard errors) of it; the
-rule is the same for every cell and was fixed before anything was run. It is undecided where those
-three standard errors exceed half of the printed value. Claims are what a paper says in words, each
-judged from the rows.
+rule is the same for every cell and was fixed before anything was run. It is undecided where what is
+allowed exceeds a fifth of the printed value: noise buys no agreement. Claims are what a paper
+says in words, each judged from the rows.
 
 [Reproduce an exhibit](how-to/reproduce.md) says how to compute them yourself.
 """

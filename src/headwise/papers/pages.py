@@ -75,8 +75,8 @@ def _lead(found: Sequence[Reproduced]) -> str:
     return (
         f"{sum(one.presentation is not None for one in found)} exhibits. A printed "
         "value agrees when the measured one is within max(0.015, 3 combined standard errors) of "
-        "it, and is undecided where that is more than half of the printed value; the rule is the "
-        "same everywhere."
+        "it, and is undecided where that is more than a fifth of the printed value; the rule is "
+        "the same everywhere."
     )
 
 

@@ -190,9 +190,11 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_yscale(panel.y_scale)
     for number, curve in enumerate(panel.curves):
         _draw_curve(axes, curve, number, alpha=0.18 if len(panel.curves) < 3 else 0.1)
+    for _, height in panel.levels:
+        axes.axhline(height, color="0.45", linewidth=0.8, linestyle=(0, (5, 3)), zorder=1)
     if panel.y_scale == "log":
         _name_heights(axes)
-    _draw_levels(axes, panel)
+    _name_levels(axes, panel)
     if any(len(curve.printed) for curve in panel.curves):
         axes.plot([], [], "o", color="0.3", markerfacecolor="none", label="printed")
     if any(len(curve.law) for curve in panel.curves):
@@ -229,11 +231,10 @@ def _name_heights(axes: Axes) -> None:
 LEVEL_ROOM = 0.07
 
 
-def _draw_levels(axes: Axes, panel: Panel) -> None:
+def _name_levels(axes: Axes, panel: Panel) -> None:
     # Just above the line, at the edge where curves are far from it.
     before, column, falls = None, 0, _falls(panel)
     for name, height in sorted(panel.levels, key=lambda level: level[1]):
-        axes.axhline(height, color="0.45", linewidth=0.8, linestyle=(0, (5, 3)), zorder=1)
         shown = axes.transAxes.inverted().transform(axes.transData.transform((1, height)))[1]
         near = before is not None and shown - before < LEVEL_ROOM
         before, column = shown, column + 1 if near else 0

@@ -124,7 +124,7 @@ def test_a_printed_value_that_is_measured_agrees_and_one_that_is_not_differs():
 def test_claims_of_the_main_figure_can_fail(half, holds):
     found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 0.01 if s.rank == s.width else half)
     claims = dict(found.claims)
-    assert claims["one layer of full rank reaches a training loss of 0.02"]
+    assert claims["one layer of full rank and d² parameters reaches a loss of 0.02"]
     assert claims["one layer of rank 32 or less stays above 0.25"] is holds
     assert (
         claims["with one layer and d² parameters full rank is at least 10 times better than half"]
@@ -180,6 +180,20 @@ def test_what_full_rank_learns_asks_nothing_new():
     assert {spec.key for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU)} <= asked
     found = presented(FIGURE_WHAT_IT_LEARNS, Scale.GPU, lambda spec: 0.5)
     assert found.tables[0].rows[0] == (1, 179.0, 179.6, 100, 2399.0)
+    assert found.tables[1].rows[0] == (1, 179.0, None, 100, None)
+    angle, size, fresh, _ = found.panels
+    assert [curve.printed.y for curve in angle.curves] == [(179.6,), (176.3,), (168.5,)]
+    assert [curve.printed.y for curve in size.curves] == [(2399.0,), (1533.0,), (1477.0,)]
+    assert not any(len(curve.printed) for curve in fresh.curves)
+
+
+def test_a_run_that_learnt_nothing_and_a_cell_left_out_are_named():
+    stuck = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 1.0 if s.layers == 5 else 0.3)
+    told = " ".join(stuck.remarks)
+    assert "runs ended above the trivial loss" in told
+    assert "5 layers, c 2 at every r" in told
+    whole = presented(FIGURE_RANK_DEPTH, Scale.PAPER, lambda s: 0.3)
+    assert not any(words in " ".join(whole.remarks) for words in ("not trained", "ended above"))
 
 
 @pytest.mark.parametrize(("low", "holds"), [(0.5, True), (0.01, False)])

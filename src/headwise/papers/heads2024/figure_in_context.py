@@ -45,7 +45,7 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         panels=tuple(_panel(rows, d, printed if d == DIMENSIONS else {}) for d in dimensions),
         cells=tuple(
-            trained_cell(f"{h} heads", points[h], loss)
+            trained_cell(f"{h} head{'s' * (h != 1)}", points[h], loss)
             for h, loss in printed.items()
             if h in points
         ),

@@ -11,6 +11,7 @@ from headwise.papers.heads2024.trained import (
     protocol_panels,
     protocol_table,
     schedule_remarks,
+    stuck_remark,
     two_layers,
 )
 from headwise.papers.trained_rows import Place, diverged_remark, seeds_by
@@ -48,6 +49,7 @@ def _present(answers: Answers) -> Presentation:
             *schedule_remarks(
                 answers, "no such figure; at scale paper we take 100,000 steps, five"
             ),
+            *stuck_remark(rows, "tokens", "rank"),
             *diverged_remark(rows),
         ),
     )

@@ -8,11 +8,15 @@ from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import POSITIONS
 from headwise.papers.heads2024.trained import (
     depth_words,
+    early_remark,
     grouped,
+    left_out_remark,
     protocol_panels,
     protocol_table,
     schedule_remarks,
     scheduled,
+    shown_field,
+    stuck_remark,
 )
 from headwise.papers.printed import printed_table
 from headwise.papers.trained_rows import Place, diverged_remark, seeds_by, trained_cell
@@ -53,8 +57,35 @@ def _present(answers: Answers) -> Presentation:
         panels=tuple(panel for pair in pairs for panel in pair),
         cells=_cells(rows, printed),
         tables=(protocol_table(rows, fields),),
-        remarks=(*schedule_remarks(answers, "200,000 steps and five"), *diverged_remark(rows)),
+        remarks=(
+            *schedule_remarks(answers, "200,000 steps and five"),
+            *_rates(rows),
+            *_left_out(rows, printed),
+            *early_remark(rows),
+            *stuck_remark(rows, "layers", "positions", "rank"),
+            *diverged_remark(rows),
+        ),
     )
+
+
+def _rates(rows: list[Row]) -> tuple[str, ...]:
+    """Whether kinds of position had rates of their own, which a difference may be due to."""
+    told = []
+    for layers in sorted({row["layers"] for row in rows}):
+        own = {r["positions"]: r["learning_rate"] for r in rows if r["layers"] == layers}
+        if len(set(own.values())) > 1:
+            kinds = ", ".join(f"{rate:g} {positions}" for positions, rate in own.items())
+            told.append(f"{kinds} ({depth_words(layers)})")
+    words = "Rates differ, so that none ends in zero output"
+    return (f"{words}: {'; '.join(told)}. Curves are not comparable beyond that.",) if told else ()
+
+
+def _left_out(rows: list[Row], printed: Printed) -> tuple[str, ...]:
+    wanted = {f"{name}, {depth_words(n)}": losses for (name, n), losses in printed.items()}
+    have: dict[str, set[int]] = {}
+    for row in rows:
+        have.setdefault(f"{row['positions']}, {depth_words(row['layers'])}", set()).add(row["rank"])
+    return left_out_remark(wanted, have)
 
 
 def _printed() -> Printed:
@@ -73,7 +104,7 @@ def _cells(rows: list[Row], printed: Printed) -> tuple[Cell, ...]:
             for row in rows
             if (row["positions"], row["layers"], row["protocol"]) == (positions, layers, "fixed")
         ]
-        points = seeds_by(own, "rank", "best_train_loss")
+        points = seeds_by(own, "rank", shown_field(own, "fixed"))
         found += [
             trained_cell(f"{positions}, {depth_words(layers)}, r {r}", points[r], loss)
             for r, loss in losses.items()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.schedules import ROLE_OF_D
 from headwise.papers.heads2024.trained import (
+    early_remark,
     grouped,
     protocol_panels,
     protocol_table,
     schedule_remarks,
+    stuck_remark,
     two_layers,
 )
 from headwise.papers.trained_rows import diverged_remark
@@ -32,9 +34,20 @@ def _present(answers: Answers) -> Presentation:
         tables=(protocol_table(rows, {"width": "d", "rank": "r"}),),
         remarks=(
             *schedule_remarks(answers, "200,000 steps at rate 0.005 and five"),
+            *_left_out(answers),
+            *early_remark(rows),
+            *stuck_remark(rows, "width", "rank"),
             *diverged_remark(rows),
         ),
     )
+
+
+def _left_out(answers: Answers) -> tuple[str, ...]:
+    """Widths of the paper's figure that a shortened scale of its sizes does not train."""
+    if answers.scale in SIZES:
+        return ()
+    missing = sorted(set(ROLE_OF_D[Scale.PAPER]) - {row["width"] for row in answers.rows()})
+    return tuple(f"The paper's figure has d = {width} too; not trained here." for width in missing)
 
 
 FIGURE_ROLE_OF_D = Exhibit(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.schedules import ROLE_OF_N
 from headwise.papers.heads2024.trained import (
+    early_remark,
     grouped,
-    one_pass_remark,
+    left_out_remark,
     protocol_panels,
     protocol_table,
     schedule_remarks,
     shown_field,
+    stuck_remark,
     two_layers,
 )
 from headwise.papers.printed import printed_table
@@ -47,7 +49,9 @@ def _present(answers: Answers) -> Presentation:
         tables=(protocol_table(rows, {"tokens": "N", "rank": "r"}),),
         remarks=(
             *schedule_remarks(answers, "200,000 steps at rate 0.005 and five"),
-            *one_pass_remark(rows),
+            *left_out_remark(printed, {k: {r["rank"] for r in v} for k, v in labelled.items()}),
+            *early_remark(rows),
+            *stuck_remark(rows, "tokens", "rank"),
             *diverged_remark(rows),
         ),
     )

@@ -9,9 +9,15 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.figure_rank_depth import questions
 from headwise.papers.heads2024.trained import schedule_remarks
 from headwise.papers.printed import printed_table
-from headwise.papers.trained_rows import over_seeds
+from headwise.papers.trained_rows import over_seeds, seeds_by, trained_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
+
+#: Printed angle and size of full-rank heads, by their number.
+Printed = dict[int, dict[str, float]]
+
+#: The protocols and the words for them.
+SHOWN = {"fixed": "fixed set", "fresh": "fresh data"}
 
 
 def _questions(scale: Scale) -> list[Spec]:
@@ -20,42 +26,48 @@ def _questions(scale: Scale) -> list[Spec]:
 
 
 def _present(answers: Answers) -> Presentation:
-    rows = answers.rows(protocol="fixed")
+    rows = answers.rows()
     width = max(row["width"] for row in rows)
     full = [row for row in rows if row["rank"] == width]
     printed = {} if answers.scale in (Scale.MINIATURE, Scale.LAPTOP) else _printed()
-    ranks = tuple(sorted({row["rank"] for row in rows}))
-    table = _table(full, printed)
     return Presentation(
-        panels=(
-            Panel(
-                "Angle of M to the identity",
-                "rank r",
-                "degrees, median over heads",
-                _angles(rows),
-                x_scale="log",
-                levels=(("−I", 180.0), ("at random", 90.0)),
-                law_label="−c · projection",
-                x_ticks=ranks,
-            ),
-            Panel(
-                "Size of M",
-                "rank r",
-                "‖M‖_F / √d",
-                _sizes(rows),
-                x_scale="log",
-                y_scale="log",
-                x_ticks=ranks,
-            ),
-        ),
-        tables=(table,),
-        claims=_claims(full, answers.scale),
+        panels=tuple(panel for protocol in SHOWN for panel in _panels(rows, protocol, printed)),
+        tables=tuple(_table(full, protocol, printed) for protocol in SHOWN),
+        claims=_claims([row for row in full if row["protocol"] == "fixed"], answers.scale),
         remarks=(
             *schedule_remarks(answers, "100,000 steps and five"),
             "The nearest that a form of rank r can come to −I is a multiple of −P, P a projection "
             "on r dimensions: an angle of acos(−√(r/d)), the thin line.",
             "Angles are in degrees and sizes in units of √d, so the rule for losses is not applied "
             "to them; the size grows with the length of training.",
+        ),
+    )
+
+
+def _panels(rows: list[Row], protocol: str, printed: Printed) -> tuple[Panel, Panel]:
+    """Angle and size of one protocol; printed values belong to the fixed set, at full rank."""
+    own = [row for row in rows if row["protocol"] == protocol]
+    beside = printed if protocol == "fixed" else {}
+    ranks = tuple(sorted({row["rank"] for row in own}))
+    return (
+        Panel(
+            f"Angle of M to the identity, {SHOWN[protocol]}",
+            "rank r",
+            "degrees, median over heads",
+            _angles(own, beside),
+            x_scale="log",
+            levels=(("−I", 180.0), ("at random", 90.0)),
+            law_label="−c · projection",
+            x_ticks=ranks,
+        ),
+        Panel(
+            f"Size of M, {SHOWN[protocol]}",
+            "rank r",
+            "‖M‖_F / √d",
+            _curves(own, "form_size", beside),
+            x_scale="log",
+            y_scale="log",
+            x_ticks=ranks,
         ),
     )
 
@@ -68,7 +80,7 @@ def _claims(full: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
     return (("full-rank heads point at −I: a median angle above 160 degrees", pointing),)
 
 
-def _printed() -> dict[int, dict[str, float]]:
+def _printed() -> Printed:
     return {
         int(row["heads"]): {"angle": float(row["angle"]), "form_size": float(row["form_size"])}
         for row in printed_table("heads2024_what_it_learns")
@@ -88,35 +100,32 @@ def projection_angle(rank: int, width: int) -> float:
     return math.degrees(math.acos(-math.sqrt(rank / width)))
 
 
-def _angles(rows: list[Row]) -> tuple[Curve, ...]:
+def _angles(rows: list[Row], printed: Printed) -> tuple[Curve, ...]:
     """The first curve carries the line of projections: it is the same for all."""
-    first, *rest = _curves(rows, "angle")
+    first, *rest = _curves(rows, "angle", printed)
     width, ranks = rows[0]["width"], sorted({row["rank"] for row in rows})
     line = Line(tuple(ranks), tuple(projection_angle(r, width) for r in ranks))
     return (replace(first, law=line), *rest)
 
 
-def _sizes(rows: list[Row]) -> tuple[Curve, ...]:
-    return _curves(rows, "form_size")
+def _curves(rows: list[Row], field: str, printed: Printed) -> tuple[Curve, ...]:
+    width = rows[0]["width"]
+    return tuple(
+        trained_curve(
+            f"{copies} × d/r heads",
+            seeds_by(own, "rank", field),
+            {width: printed[copies][field]} if copies in printed else {},
+        )
+        for copies, own in _by_copies(rows).items()
+    )
 
 
-def _curves(rows: list[Row], field: str) -> tuple[Curve, ...]:
-    found = []
-    for copies, own in _by_copies(rows).items():
-        ranks = sorted({row["rank"] for row in own})
-        points = [over_seeds([row for row in own if row["rank"] == r], field) for r in ranks]
-        kept = [(r, p) for r, p in zip(ranks, points, strict=True) if p is not None]
-        line = Line(tuple(r for r, _ in kept), tuple(p.mean for _, p in kept))
-        spread = tuple(p.spread for _, p in kept)
-        found.append(Curve(f"{copies} × d/r heads", line, spread=spread))
-    return tuple(found)
-
-
-def _table(full: list[Row], printed: dict[int, dict[str, float]]) -> Table:
+def _table(full: list[Row], protocol: str, printed: Printed) -> Table:
     lines = []
-    for copies, own in _by_copies(full).items():
-        angle, size = (over_seeds(own, field) for field in ("angle", "form_size"))
-        beside = printed.get(copies, {})
+    own = [row for row in full if row["protocol"] == protocol]
+    for copies, rows in _by_copies(own).items():
+        angle, size = (over_seeds(rows, field) for field in ("angle", "form_size"))
+        beside = printed.get(copies, {}) if protocol == "fixed" else {}
         lines.append(
             (
                 copies,
@@ -127,15 +136,16 @@ def _table(full: list[Row], printed: dict[int, dict[str, float]]) -> Table:
             )
         )
     columns = ("full-rank heads", "angle to I", "printed", "‖M‖_F / √d", "printed size")
-    return Table(columns, tuple(lines), title="What full rank learns (degrees, mean over seeds)")
+    title = f"What full rank learns, {SHOWN[protocol]} (degrees, mean over seeds)"
+    return Table(columns, tuple(lines), title=title)
 
 
 FIGURE_WHAT_IT_LEARNS = Exhibit(
     name="heads2024/figure_what_it_learns",
     title="What one layer learns: angle and size of its query-key forms",
     caption="M = W_Qᵀ W_K of each head of the one-layer models of the figure of rank and depth, "
-    "fixed set. The exact solution is a large multiple of −I. Median over heads, mean and "
-    "standard deviation over seeds.",
+    "trained on the fixed set and on fresh data. The exact solution is a large multiple of −I. "
+    "Median over heads; mean, standard deviation and minimum over seeds; hollow: printed.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in Scale},
     present=_present,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
@@ -26,20 +26,25 @@ SHOWN = {
 def shown_field(rows: Iterable[Row], protocol: str) -> str:
     """The loss that is shown of these rows, and compared with print.
 
-    What goes through its fixed set once sees nothing twice; the mean over that one epoch has the
-    beginning of the run in it, and the test loss is what the training loss has become.
+    The best training loss is the mean over an epoch. Where the last whole epoch ends long before
+    the run, or is all of it, that mean says little of where the run ended: the test loss is shown.
 
     >>> shown_field([{"steps": 200, "epoch": 100}], "fixed")
     'best_train_loss'
     >>> shown_field([{"steps": 100, "epoch": 100}], "fixed")
     'test_loss'
     """
-    field = SHOWN[protocol][0]
-    return "test_loss" if any(map(_once, rows)) else field
+    return "test_loss" if any(map(ends_early, rows)) else SHOWN[protocol][0]
 
 
-def _once(row: Row) -> bool:
-    return row["steps"] < 2 * row["epoch"]
+def ends_early(row: Row) -> bool:
+    """Whether the last whole epoch of a run, other than its first, ends before nine tenths of it.
+
+    >>> [ends_early({"steps": steps, "epoch": 400}) for steps in (400, 1500, 3000)]
+    [True, True, False]
+    """
+    whole = row["steps"] // row["epoch"]
+    return whole < 2 or whole * row["epoch"] < 0.9 * row["steps"]
 
 
 def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
@@ -188,7 +193,7 @@ def protocol_table(rows: Iterable[Row], fields: Mapping[str, str]) -> Table:
 
 def _both(rows: list[Row]) -> tuple[float | None, ...]:
     fixed, fresh = ([r for r in rows if r["protocol"] == p] for p in PROTOCOLS)
-    repeated = [row for row in fixed if not _once(row)]
+    repeated = [row for row in fixed if not ends_early(row)]
     wanted = ((repeated, "best_train_loss"), (fixed, "test_loss"), (fresh, "test_loss"))
     found = [over_seeds(own, field) for own, field in wanted]
     return tuple(None if one is None else one.mean for one in found)
@@ -211,18 +216,70 @@ def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
     )
 
 
-def one_pass_remark(rows: Iterable[Row]) -> tuple[str, ...]:
-    """Which runs went through their fixed set but once, and what is shown of them.
+def early_remark(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Which runs have no best training loss to speak of, and what is shown of them.
 
-    >>> row = {"protocol": "fixed", "steps": 100, "epoch": 100, "tokens": 256}
-    >>> one_pass_remark([row])[0][:44]
-    'Runs of 100 steps with 256 points go through'
+    >>> early_remark([{"protocol": "fixed", "steps": 100, "epoch": 100}])[0][:44]
+    'Runs of 100 steps, in epochs of 100, have no'
     """
-    once = {
-        (row["steps"], row["tokens"]) for row in rows if row["protocol"] == "fixed" and _once(row)
+    early = {
+        (row["steps"], row["epoch"])
+        for row in rows
+        if row["protocol"] == "fixed" and ends_early(row)
     }
     return tuple(
-        f"Runs of {steps:,} steps with {tokens} points go through their fixed set once, so nothing "
-        "is seen twice: what stands for their best training loss is the test loss."
-        for steps, tokens in sorted(once)
+        f"Runs of {steps:,} steps, in epochs of {epoch:,}, have no epoch near their end: the test "
+        "loss stands for their best training loss."
+        for steps, epoch in sorted(early)
     )
+
+
+#: Above so many times the trivial loss a run has learnt nothing, and is near zero output.
+NOTHING_LEARNT = 1.02
+
+
+def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
+    """Which runs ended above what is possible without attention, by these fields of their rows.
+
+    >>> row = {"layers": 3, "rank": 8, "seed": 1, "protocol": "fresh", "trivial": 0.89}
+    >>> row |= {"test_loss": 1.0, "best_train_loss": 1.0, "steps": 9, "epoch": 3}
+    >>> stuck_remark([row, row | {"test_loss": 0.5}], "layers", "rank")[0][:69]
+    '1 of 2 runs ended above the trivial loss: layers 3, rank 8, fresh, se'
+    """
+    rows = list(rows)
+    stuck = [row for row in rows if _learnt_nothing(row)]
+    if not stuck:
+        return ()
+    told = "; ".join(_named(row, fields) for row in stuck)
+    return (
+        f"{len(stuck)} of {len(rows)} runs ended above the trivial loss: {told}. "
+        "Nothing was learnt there; they count in means and bands.",
+    )
+
+
+def _named(row: Row, fields: Sequence[str]) -> str:
+    values = [f"{field} {row[field]}".removesuffix(".0") for field in fields]
+    return ", ".join([*values, row["protocol"], f"seed {row['seed']}"])
+
+
+def _learnt_nothing(row: Row) -> bool:
+    loss = row[shown_field([row], row["protocol"])]
+    return loss is not None and loss > NOTHING_LEARNT * row["trivial"]
+
+
+def left_out_remark(
+    printed: Mapping[str, Iterable[Place]], trained: Mapping[str, Iterable[Place]]
+) -> tuple[str, ...]:
+    """Printed settings that no run was made for, as ranks under a name.
+
+    >>> left_out_remark({"N = 4": (1, 8), "N = 16": (1,)}, {"N = 4": (8,)})
+    ('Printed, and not trained here: N = 4 at r = 1; N = 16 at every r.',)
+    """
+    told = []
+    for name, ranks in printed.items():
+        known, wanted = set(trained.get(name, ())), list(ranks)
+        missing = [f"{rank:g}" for rank in wanted if rank not in known]
+        if missing:
+            every = len(missing) == len(wanted)
+            told.append(f"{name} at " + ("every r" if every else f"r = {', '.join(missing)}"))
+    return (f"Printed, and not trained here: {'; '.join(told)}.",) if told else ()
