@@ -11,6 +11,9 @@ from headwise.advice.question import MaskName
 #: How the weights began: as the model's own layers do, as in the rank paper, or the law.
 Start = Literal["model", "paper", "law"]
 
+#: The band must be at most this wide on each side.
+HALF_WIDTH = 0.03
+
 START_WORDS: dict[Start, str] = {
     "model": "LayerNorm and PyTorch's default weights",
     "paper": "N(0, 1) weights on the bare tokens, as in the rank paper",
@@ -24,6 +27,8 @@ class RankCurve:
 
     The band is where the mean of twenty more seeds lies with 95 % confidence. The plateau is
     where the curve tends to for large head dimensions; ``plateau_from`` says how it is known.
+    Where the band is wide, ``below_top_half_width`` says how well differences to the highest
+    point are known: within a seed they share their sequences.
 
     >>> curve = RankCurve("model", (1, 2, 4), (0.2, 0.7, 0.9), (0.0, 0.0, 0.0), 8, 0.9, "measured")
     >>> round(curve.at(3), 3)
@@ -38,6 +43,7 @@ class RankCurve:
     plateau: float
     plateau_from: str
     mask: MaskName = "none"
+    below_top_half_width: tuple[float, ...] = ()
 
     @property
     def name(self) -> str:

@@ -50,7 +50,8 @@ def evidence_of(tokens: Any, width: int | None, sampling: Sampling) -> Evidence:
     if statistics.cosine_spread < NEARLY_ORTHONORMAL and sampling.mask == "none":
         curves += (law_curve(short.length, short.width),)
     cut = f" (the first {MOST_LENGTH} of {found.length})" if found.length > MOST_LENGTH else ""
-    words = f"{found.name}: {found.sequences:,} sequences of {short.length} tokens{cut}"
+    many = f"{found.sequences:,} sequence{'s' * (found.sequences != 1)}"
+    words = f"{found.name}: {many} of {short.length} tokens{cut}"
     words += f", width {found.width}{_mask_words(sampling.mask)}"
     size = (short.length, found.width)
     return Evidence(words, *size, curves, statistics, sampling.seed, sampling.mask, found.declared)

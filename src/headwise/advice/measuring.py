@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.advice.curves import RankCurve, Start, head_dim_grid
+from headwise.advice.curves import HALF_WIDTH, RankCurve, Start, head_dim_grid
 from headwise.advice.embedding import TokenSet, as_seen
 from headwise.advice.question import MaskName, checked_mask
 from headwise.attention.masks import EVERYTHING, Causal, Mask
@@ -19,11 +19,12 @@ from headwise.shapes import Float
 from headwise.spectra import count
 from headwise.theory.plateau import plateau_ratio
 
-#: The band must be at most this wide on each side.
-HALF_WIDTH = 0.03
-
 #: Seeds before the band is looked at for the first time, seeds added then, and the most.
 FIRST, MORE, MOST = 8, 4, 64
+
+#: After so many seeds it is asked whether the most would do. If not, each seed takes more
+#: sequences, and so many seeds are the most: some twelve are the cheapest way to a narrow band.
+ASKED, MOST_LARGE = 16, 24
 
 #: The band is where the mean of this many further seeds lies.
 FURTHER = 20
@@ -31,8 +32,9 @@ FURTHER = 20
 #: The largest head dimension measured.
 MOST_HEAD_DIM = 128
 
-# Sequences per seed: enough to average over, few enough that long ones stay quick.
-_SEQUENCES, _ENTRIES = 32, 2**16
+# Sequences per seed: enough to average over, few enough that long ones stay quick; and the most
+# entries of attention for sequences that differ greatly.
+_SEQUENCES, _ENTRIES, _MOST_ENTRIES = 32, 2**16, 2**19
 
 Progress = Callable[[int], None]
 
@@ -65,20 +67,63 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
     """
     dims = head_dim_grid(min(tokens.width, MOST_HEAD_DIM))
 
-    def drawn(number: int) -> Float[Tensor, " dims"]:
-        seed = stream_seed(sampling.seed, number)
-        found = ratios_of_seed(tokens, start, dims, seed, sampling.mask)
-        sampling.progress(1)
-        return found
+    def drawing(few: int) -> Draw:
+        def drawn(number: int) -> Float[Tensor, " dims"]:
+            seed = stream_seed(sampling.seed, number)
+            found = ratios_of_seed(tokens, start, dims, seed, sampling.mask, few)
+            sampling.progress(1)
+            return found
 
-    mean, half, seeds = settled_band(drawn, tokens.length)
+        return drawn
+
+    rows = _narrow_rows(drawing, tokens.length)
+    mean, half = band(rows, tokens.length)
     plateau, source = _plateau(tokens, start, mean, sampling)
-    ranks, halves = tuple(mean.tolist()), tuple(half.tolist())
-    return RankCurve(start, dims, ranks, halves, seeds, plateau, source, sampling.mask)
+    return RankCurve(
+        start,
+        dims,
+        tuple(mean.tolist()),
+        tuple(half.tolist()),
+        len(rows),
+        plateau,
+        source,
+        sampling.mask,
+        _half_widths_below_the_top(rows, tokens.length),
+    )
+
+
+Draw = Callable[[int], Tensor]
+
+
+def _narrow_rows(drawing: Callable[[int], Draw], length: int) -> Float[Tensor, "seeds dims"]:
+    """Seeds whose band is narrow, with more sequences each where they differ greatly."""
+    few = sequences_per_seed(length)
+    rows = settled_rows(drawing(few), length, ask=True)
+    half = float(band(rows, length)[1].max())
+    if half <= HALF_WIDTH:
+        return rows
+    # The band shrinks with the root of the sequences; somewhat more than that, to be sure.
+    wanted = math.ceil(1.2 * few * (half / HALF_WIDTH) ** 2)
+    more = min(wanted, max(few, _MOST_ENTRIES // length**2))
+    return settled_rows(drawing(more), length, most=MOST_LARGE)
+
+
+def _half_widths_below_the_top(
+    ratios: Float[Tensor, "seeds dims"], length: int
+) -> tuple[float, ...]:
+    """How well each difference to the highest point is known; nothing where the band is narrow.
+
+    Heads of one seed share sequences and columns, so where sequences differ greatly a
+    difference is known far better than a rank.
+    """
+    if float(band(ratios, length)[1].max()) <= HALF_WIDTH:
+        return ()
+    top = int(ratios.mean(0).argmax())
+    return tuple(band(ratios - ratios[:, top : top + 1], length)[1].tolist())
 
 
 def settled_band(
-    drawn: Callable[[int], Tensor], length: int
+    drawn: Draw, length: int
 ) -> tuple[Float[Tensor, " dims"], Float[Tensor, " dims"], int]:
     """Mean and band of as many seeds as make it narrow enough, and how many those were.
 
@@ -86,14 +131,47 @@ def settled_band(
     >>> settled_band(lambda number: ratios[number], length=16)[2]
     60
     """
+    rows = settled_rows(drawn, length)
+    return *band(rows, length), len(rows)
+
+
+def settled_rows(
+    drawn: Draw, length: int, most: int = MOST, ask: bool = False
+) -> Float[Tensor, "seeds dims"]:
+    """The ratios of as many seeds as make the band narrow enough, or of the most.
+
+    With ``ask`` they end early where the most would not do by far.
+
+    >>> wide = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double()
+    >>> [len(settled_rows(lambda number: wide[number], 16, ask=ask)) for ask in (True, False)]
+    [16, 64]
+    """
     rows: list[Tensor] = []
     wanted = FIRST
     while True:
         rows += [drawn(number) for number in range(len(rows), wanted)]
-        mean, half = band(torch.stack(rows), length)
-        if float(half.max()) <= HALF_WIDTH or wanted >= MOST:
-            return mean, half, len(rows)
+        half = float(band(torch.stack(rows), length)[1].max())
+        hopeless = ask and wanted == ASKED and half * shrinking(ASKED, most) > 1.25 * HALF_WIDTH
+        if half <= HALF_WIDTH or wanted >= most or hopeless:
+            return torch.stack(rows)
         wanted += MORE
+
+
+def shrinking(seeds: int, more: int) -> float:
+    """By what factor the band of so many seeds becomes that of more of the same spread.
+
+    >>> round(shrinking(16, 64), 2)
+    0.72
+    """
+    return _reach(more) / _reach(seeds)
+
+
+def _reach(seeds: int) -> float:
+    """The half width of the band in units of the spread of one seed."""
+    from scipy import special
+
+    quantile = float(special.stdtrit(seeds - 1, 0.975))
+    return quantile * math.sqrt(1 / seeds + 1 / FURTHER)
 
 
 def band(
@@ -107,25 +185,24 @@ def band(
     >>> round(float(mean), 3), round(float(half), 3)
     (0.5, 0.266)
     """
-    from scipy import special
-
-    seeds = ratios.shape[0]
-    quantile = float(special.stdtrit(seeds - 1, 0.975))
-    spread = ratios.std(0) * math.sqrt(1 / seeds + 1 / FURTHER)
-    return ratios.mean(0), torch.clamp(
-        quantile * spread, min=0.5 / length / sequences_per_seed(length)
-    )
+    least = 0.5 / length / sequences_per_seed(length)
+    return ratios.mean(0), torch.clamp(_reach(ratios.shape[0]) * ratios.std(0), min=least)
 
 
 def ratios_of_seed(
-    tokens: TokenSet, start: Start, dims: tuple[int, ...], seed: int, mask: MaskName = "none"
+    tokens: TokenSet,
+    start: Start,
+    dims: tuple[int, ...],
+    seed: int,
+    mask: MaskName = "none",
+    few: int | None = None,
 ) -> Float[Tensor, " dims"]:
     """Rank / length at each head dimension: one draw of sequences, embedding and heads.
 
     The heads of all dimensions share their first columns, so differences between dimensions
     are known better than each rank.
     """
-    few = sequences_per_seed(tokens.length)
+    few = sequences_per_seed(tokens.length) if few is None else few
     rows = torch.randint(tokens.sequences, (few,), generator=stream(seed, "sequences"))
     inputs = tokens.chosen(rows).embedded(seed)
     if start == "model":
@@ -133,6 +210,16 @@ def ratios_of_seed(
     shape = (few, tokens.width, dims[-1])
     queries = inputs @ _weights(shape, start, seed, "queries")
     keys = inputs @ _weights(shape, start, seed, "keys")
+    # A few sequences at a time: all dimensions of all of them would be much memory.
+    parts = zip(queries.split(_SEQUENCES), keys.split(_SEQUENCES), strict=True)
+    found = torch.cat([_ranks(*part, dims, mask) for part in parts], dim=1)
+    return found.mean(1) / tokens.length
+
+
+def _ranks(
+    queries: Tensor, keys: Tensor, dims: tuple[int, ...], mask: MaskName
+) -> Float[Tensor, "dims few"]:
+    """The rank of every sequence at each head dimension."""
     # One batch for all dimensions: columns beyond the dimension are zero.
     sizes = torch.tensor(dims)[:, None]
     used = (torch.arange(dims[-1]) < sizes) / sizes.double().sqrt()
@@ -140,7 +227,7 @@ def ratios_of_seed(
     scores = logits(queries * used[:, None, None], many, temperature=1.0, mask=_MASKS[mask])
     found = count(scores)
     # Where rounding leaves the count open its middle is taken: a fraction of one in n.
-    return (found.low + found.high).double().mean(-1) / 2 / tokens.length
+    return (found.low + found.high).double() / 2
 
 
 def sequences_per_seed(length: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.advice.curves import START_WORDS, RankCurve
+from headwise.advice.curves import HALF_WIDTH, START_WORDS, RankCurve
 from headwise.advice.evidence import Evidence
 from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, usual_heads
 from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
@@ -52,7 +52,7 @@ FIXED_WORDS = "The rank that was fixed, or the largest that is left, for queries
 def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
     """Mixing, retrieval, which of them binds, and what is unusual about the tokens."""
     lines = [_mixing(evidence, rank), _retrieval(evidence, rank), _binding(evidence, rank)]
-    lines += _about_tokens(evidence)
+    lines += [*_plateau(evidence), *_wide_band(evidence), *_about_tokens(evidence)]
     return tuple(lines)
 
 
@@ -137,6 +137,35 @@ def _mixing(evidence: Evidence, rank: RankChoice) -> str:
     )
 
 
+def _plateau(evidence: Evidence) -> list[str]:
+    """Where the rank of these tokens tends to by theory, and whether what was measured does."""
+    paper = next((c for c in evidence.curves if c.start == "paper"), None)
+    if paper is None:
+        return []
+    points = zip(paper.mean, paper.half_width, strict=True)
+    height, half = max(points)
+    words = (
+        f"Plateau: by theory the rank of these tokens with N(0, 1) weights tends to "
+        f"{paper.plateau:.2f} of their number; {height:.2f} ± {half:.2f} was measured at most."
+    )
+    if height - half > paper.plateau:
+        words += " Attention that is softer than hardmax has more rank."
+    return [words]
+
+
+def _wide_band(evidence: Evidence) -> list[str]:
+    """What a band wider than it should be means for the answer."""
+    curve = judged_curve(evidence.curves)
+    half = max(curve.half_width)
+    if half <= HALF_WIDTH:
+        return []
+    return [
+        f"The band is ± {half:.2f} after {curve.seeds} seeds: these sequences differ greatly in "
+        "rank. Where it saturates is judged by differences within each draw, which are known "
+        "better."
+    ]
+
+
 def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
     if evidence.statistics is None:
         return (
@@ -160,7 +189,8 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
 def _binding(evidence: Evidence, rank: RankChoice) -> str:
     needed = needed_rank(rank)
     if rank.need != "data":
-        return f"You asked for {rank.need}, so that alone decides: rank {needed}."
+        given = f" Rank {rank.rank} was given." if rank.fixed and rank.rank != needed else ""
+        return f"You asked for {rank.need}, so that alone decides: rank {needed}.{given}"
     if not evidence.learned:
         other = "retrieval" if rank.binds == "mixing" else "mixing"
         return f"{rank.binds.capitalize()} binds: rank {needed} serves {other} too."
@@ -184,17 +214,21 @@ def _about_tokens(evidence: Evidence) -> list[str]:
         dims = ", ".join(map(str, bounded))
         bound = f"At this length the law's values at head dimensions {dims} are upper bounds."
         return ([bound] if bounded else []) + _about_mask(evidence)
-    lines = _about_mask(evidence)
-    if found.mean_share > LARGE_MEAN:
-        lines.append(
-            f"The common mean holds {found.mean_share:.0%} of the tokens' mean square. Inputs "
-            "that are not centred lower the rank of attention: subtract the mean first."
-        )
+    lines = [*_about_mask(evidence), _mean(found.mean_share)]
     by_start = {curve.start: curve for curve in evidence.curves}
     if "law" in by_start and "paper" in by_start:
         near = f"Tokens are nearly orthonormal (cosines of about {found.cosine_spread:.2f})"
         lines.append(f"{near}{_beside_the_law(by_start['paper'], by_start['law'])}")
     return lines
+
+
+def _mean(share: float) -> str:
+    words = f"Mean: the common mean holds {share:.0%} of the tokens' mean square."
+    if share <= LARGE_MEAN:
+        return words
+    return (
+        f"{words} Inputs that are not centred lower the rank of attention: subtract the mean first."
+    )
 
 
 def _about_mask(evidence: Evidence) -> list[str]:

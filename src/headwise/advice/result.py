@@ -150,11 +150,20 @@ def headline(advice: Advice) -> str:
     share = best.against_habit["parameters"]
     words = (
         f"{named(geometry)} at width {geometry.width}: {best.costs.parameters:,} parameters, "
-        f"{share:.0%} of habit's ({named(_habit(advice))})."
+        f"{share:.0%} of habit's ({named(_habit(advice))})"
     )
+    words += f"{_of_present(advice)}."
     if best.meets:
         return words
     return f"{words} It does not meet the need: {need_words(advice.rank)}."
+
+
+def _of_present(advice: Advice) -> str:
+    """What share of the present model's parameters that is, where one was given."""
+    present = next((c for c in advice.references if c.role == "present"), None)
+    if present is None:
+        return ""
+    return f", {advice.best.costs.parameters / present.costs.parameters:.0%} of the present model's"
 
 
 def need_words(rank: RankChoice) -> str:

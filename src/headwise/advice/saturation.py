@@ -36,12 +36,14 @@ def paper_saturation(curve: RankCurve) -> int | None:
 def our_saturation(curve: RankCurve, slack: float) -> int | None:
     """The smallest rank whose lower confidence limit is within ``slack`` of the plateau.
 
-    ``slack`` is a share of the plateau. None when no measured rank gets there.
+    ``slack`` is a share of the plateau. None when no measured rank gets there. Where sequences
+    differ so much that the band stays wide, the limit is that of the difference to the top.
 
     >>> curve = RankCurve("model", (1, 2, 4), (0.2, 0.85, 0.95), (0.0, 0.0, 0.01), 8, 1.0, "")
     >>> our_saturation(curve, 0.1)
     4
     """
     goal = (1 - slack) * curve.plateau
-    limits = zip(curve.head_dims, curve.mean, curve.half_width, strict=True)
+    halves = curve.below_top_half_width or curve.half_width
+    limits = zip(curve.head_dims, curve.mean, halves, strict=True)
     return next((dim for dim, mean, half in limits if mean - half >= goal), None)

@@ -67,7 +67,12 @@ Length = Annotated[
     typer.Option("--length", help="Tokens in a sequence; alone: the law.", show_default=False),
 ]
 Width = Annotated[
-    int | None, typer.Option("--width", help="Width of the model.", show_default=False)
+    int | None,
+    typer.Option(
+        "--width",
+        help="Width of the model; without it that of vectors, or 128 for ids.",
+        show_default=False,
+    ),
 ]
 Params = Annotated[
     int | None, typer.Option("--params", help="Most parameters of a layer.", show_default=False)
