@@ -13,6 +13,7 @@ from torch.func import vmap
 
 from headwise.data import Batch, Task
 from headwise.training.curve import CurveRow
+from headwise.training.device import refuse_absent
 from headwise.training.encoder import StackedEncoder
 from headwise.training.optimiser import FlatParameters, Optimiser
 from headwise.training.precision import exact_products, products, rounded
@@ -43,6 +44,7 @@ class Ensemble:
 
     def __init__(self, variants: Mapping[str, Builder], task: Task, settings: Settings) -> None:
         self.variants, self.task, self.settings = dict(variants), task, settings
+        refuse_absent(settings.device)
         self.members = settings.members(variants)
         models = [_placed(variants[m.variant](m.seed), settings) for m in self.members]
         groups = _groups([member.variant for member in self.members])

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 
 from headwise.errors import BadInputError
+from headwise.training.device import known_device
 
 Precision = Literal["float32", "tf32", "bf16", "float64"]
 Execution = Literal["graph", "eager"]
@@ -119,8 +120,7 @@ class Settings:
     def _refuse_unknown_words(self) -> None:
         known = ("float32", "tf32", "bf16", "float64")
         _refuse("precision", self.precision, self.precision in known, f"one of {known}")
-        on_gpu = torch.device(self.device).type == "cuda"
-        if not on_gpu:
+        if known_device(self.device).type != "cuda":
             possible = self.precision != "tf32"
             _refuse("precision", self.precision, possible, "'float32' on a CPU; tf32 needs a GPU")
             _refuse("execution", self.execution, self.execution != "graph", "'eager' on a CPU")
