@@ -12,8 +12,9 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
+from headwise.data import FarthestNeighbour
 from headwise.errors import CheckpointError, UnreadableFileError
-from headwise.training import Saving, checkpoint
+from headwise.training import Saving, checkpoint, train
 from headwise.training.ensemble import Ensemble
 from headwise.training.loop import _Run
 from training.small import PROTOCOLS, TASK, VARIANTS, run, settings
@@ -125,6 +126,14 @@ def test_other_settings_are_refused_with_the_difference(tmp_path):
     stopped_at(5, saving)
     with pytest.raises(CheckpointError, match="steps=40 there, steps=50 here"):
         run(saving=saving, steps=50)
+
+
+def test_another_task_is_refused_though_all_shapes_are_the_same(tmp_path):
+    saving, told = Saving(tmp_path / "run.pt", "small"), settings(steps=2)
+    tasks = FarthestNeighbour(8, 3), FarthestNeighbour(8, 5)
+    train(VARIANTS, tasks[0], told, saving=saving)
+    with pytest.raises(CheckpointError, match=r"task=.*tokens=3.* there, task=.*tokens=5.* here"):
+        train(VARIANTS, tasks[1], told, saving=saving)
 
 
 def refused_in_one_line(content, path):

@@ -15,7 +15,7 @@ from headwise.errors import CheckpointError, UnreadableFileError
 from headwise.training.curve import CurveRow
 from headwise.training.state import State
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import cached_property
 from itertools import groupby
 
 import torch
@@ -13,6 +14,7 @@ from torch.func import vmap
 
 from headwise.data import Batch, Task
 from headwise.training.curve import CurveRow
+from headwise.training.description import described
 from headwise.training.device import refuse_absent
 from headwise.training.encoder import StackedEncoder
 from headwise.training.optimiser import FlatParameters, Optimiser
@@ -56,10 +58,11 @@ class Ensemble:
         self.noise = training_noise(task, self.members, settings)
         self.tested = examination(task, self.members, settings)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """What must be the same for a run to be taken up, a line for each part."""
         told = [f"{f.name}={getattr(self.settings, f.name)!r}" for f in fields(self.settings)]
+        told.append(f"task={described(self.task)}")
         shapes = [f"{name}: {tuple(shape)}" for name, shape in self.layout.shapes.items()]
         return "\n".join([*told, f"variants={list(self.variants)}", *shapes])
 
