@@ -54,7 +54,7 @@ class Ensemble:
         stacked = stack(models)
         self.layout = FlatParameters(stacked)
         self.state = State.begin(self.layout.join(list(stacked.values())))
-        self.optimiser = Optimiser(settings, [m.learning_rate for m in self.members])
+        self.optimiser = Optimiser(settings, self.members)
         self.noise = training_noise(task, self.members, settings)
         self.tested = examination(task, self.members, settings)
 
