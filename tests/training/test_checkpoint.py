@@ -7,11 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
+from hypothesis import strategies as st
 
+from headwise.data import FarthestNeighbour
 from headwise.errors import CheckpointError, UnreadableFileError
-from headwise.training import Saving, checkpoint
+from headwise.training import Saving, checkpoint, train
 from headwise.training.ensemble import Ensemble
 from headwise.training.loop import _Run
 from training.small import PROTOCOLS, TASK, VARIANTS, run, settings
@@ -26,9 +29,10 @@ def stopped_at(step, saving, **more):
     """A run that ends after ``step`` updates, as if its process had ended there."""
     ensemble = Ensemble(VARIANTS, TASK, settings(**more))
     going = _Run(ensemble, lambda row: None, saving)
+    advance = going._advance()
     for number in range(step):
         ensemble.noise.prepare(number)
-        ensemble.advance()
+        advance()
         if number + 1 in (1, 2, 3, 4, 6, 7, 10, 13, 18, 24, 32, 40):
             for row in ensemble.rows():
                 going._tell(row)
@@ -124,13 +128,64 @@ def test_other_settings_are_refused_with_the_difference(tmp_path):
         run(saving=saving, steps=50)
 
 
-@pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 damaged"])
-def test_a_damaged_file_is_refused_in_one_line(content, tmp_path):
-    path = tmp_path / "run.pt"
+def test_another_task_is_refused_though_all_shapes_are_the_same(tmp_path):
+    saving, told = Saving(tmp_path / "run.pt", "small"), settings(steps=2)
+    tasks = FarthestNeighbour(8, 3), FarthestNeighbour(8, 5)
+    train(VARIANTS, tasks[0], told, saving=saving)
+    with pytest.raises(CheckpointError, match=r"task=.*tokens=3.* there, task=.*tokens=5.* here"):
+        train(VARIANTS, tasks[1], told, saving=saving)
+
+
+def refused_in_one_line(content, path):
     path.write_bytes(content)
     with pytest.raises(UnreadableFileError, match="remove it to start again") as caught:
-        run(saving=Saving(path, "small"))
+        checkpoint._read(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no checkpoint", b"PK\x03\x04 damaged", b"\x80\x02K\x01"]
+)
+def test_a_damaged_file_is_refused_in_one_line(content, tmp_path):
+    path = tmp_path / "run.pt"
+    refused_in_one_line(content, path)
+    with pytest.raises(UnreadableFileError, match="remove it to start again"):
+        run(saving=Saving(path, "small"))
+    assert path.read_bytes() == content
+
+
+#: How pickles of torch's older format, and files of its newer one, begin.
+STARTS = (b"", b"\x80\x02", b"\x80\x02\x8a", b"PK\x03\x04")
+
+common = hypothesis.settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+
+
+@common
+@hypothesis.given(start=st.sampled_from(STARTS), rest=st.binary(max_size=64))
+def test_random_bytes_are_refused_in_one_line(start, rest, tmp_path):
+    refused_in_one_line(start + rest, tmp_path / "run.pt")
+
+
+@pytest.fixture(scope="module")
+def whole_file(tmp_path_factory):
+    saving = Saving(tmp_path_factory.mktemp("whole") / "run.pt", "small")
+    stopped_at(2, saving)
+    return saving.path.read_bytes()
+
+
+@common
+@hypothesis.given(share=st.floats(0, 1, exclude_max=True))
+def test_a_file_cut_off_anywhere_is_refused_in_one_line(share, whole_file, tmp_path):
+    refused_in_one_line(whole_file[: int(share * len(whole_file))], tmp_path / "run.pt")
+
+
+@pytest.mark.parametrize("missing", range(1, 41))
+def test_a_file_without_its_last_bytes_is_refused_in_one_line(missing, whole_file, tmp_path):
+    refused_in_one_line(whole_file[:-missing], tmp_path / "run.pt")
 
 
 def test_another_file_of_torch_is_refused(tmp_path):

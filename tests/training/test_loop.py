@@ -213,6 +213,11 @@ def test_one_model_means_one():
         ({"seeds": ()}, "at least one seed"),
         ({"learning_rates": (0.0,)}, "rates above zero"),
         ({"warm_up": 1.5}, "a share between 0 and 1"),
+        ({"warm_up": (0.1, 0.2)}, r"warm_up=\(0.1, 0.2\) does not work; .* learning rate, 1 here"),
+        ({"warm_up": ()}, "a tuple with one for each learning rate, 1 here"),
+        ({"warm_up": (0.1, 1.1), "learning_rates": (0.1, 0.2)}, "a share between 0 and 1"),
+        ({"warm_up": (math.nan,)}, "a share between 0 and 1"),
+        ({"device": "nonsense"}, "there is no device 'nonsense' on this machine; pass cpu"),
         ({"precision": "tf32"}, "tf32 needs a GPU"),
         ({"execution": "graph"}, "'eager' on a CPU"),
     ],
@@ -220,6 +225,16 @@ def test_one_model_means_one():
 def test_settings_that_cannot_work_are_refused(told, hint):
     with pytest.raises(BadInputError, match=hint):
         settings(**told)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:99", "meta", "mps", "xla"])
+def test_a_device_that_is_not_here_is_refused_in_one_line(device):
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("it is here")
+    if device == "mps" and torch.backends.mps.is_available():
+        pytest.skip("it is here")
+    with pytest.raises(BadInputError, match=f"no device '{device}' on this machine; pass cpu"):
+        run(device=device)
 
 
 def test_a_fixed_set_must_fall_into_batches():

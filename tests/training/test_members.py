@@ -4,6 +4,8 @@ from functools import partial
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 from torch.func import functional_call
 
@@ -154,7 +156,7 @@ def test_updates_are_those_of_torchs_adamw_and_its_scheduler(decay):
         model.parameters(), member.learning_rate, (0.9, 0.95), weight_decay=decay
     )
     scheduler = torch.optim.lr_scheduler.LambdaLR(
-        torch_optimiser, lambda step: rate_share(step, group.settings)
+        torch_optimiser, lambda step: rate_share(step, 30, member.warm_up)
     )
     generator = stream(member.seed, "training data")
     for _ in range(30):
@@ -167,6 +169,38 @@ def test_updates_are_those_of_torchs_adamw_and_its_scheduler(decay):
     for name, value in model.named_parameters():
         found = group.layout.cut(group.state.flat)[name][index]
         torch.testing.assert_close(found, value.detach(), rtol=1e-8, atol=1e-10)
+
+
+shares = st.floats(0, 1, allow_nan=False)
+
+
+@settings(max_examples=12, deadline=None)
+@given(warm_ups=st.tuples(shares, shares), decay=st.sampled_from([0.0, 0.1]))
+def test_a_member_with_its_own_warm_up_is_the_member_it_would_be_alone(warm_ups, decay):
+    told = {"steps": 9, "seeds": (0,), "optimiser": AdamW(weight_decay=decay)}
+    both = ensemble("rank 12", warm_up=warm_ups, **told)
+    assert [m.warm_up for m in both.members] == list(warm_ups)
+    single = [
+        ensemble("rank 12", warm_up=share, learning_rates=(rate,), **told)
+        for share, rate in zip(warm_ups, (0.01, 0.003), strict=True)
+    ]
+    for group in (both, *single):
+        for _ in range(9):
+            group.advance()
+    wanted = torch.cat([group.state.flat for group in single])
+    torch.testing.assert_close(both.state.flat, wanted, rtol=1e-7, atol=1e-9)
+
+
+def test_the_warm_up_of_one_changes_no_bit_of_another():
+    told = {"steps": 9, "learning_rates": (0.01, 0.01)}
+    groups = [ensemble("rank 12", warm_up=w, **told) for w in (0.4, (0.4, 0.4), (0.4, 0.9))]
+    for group in groups:
+        for _ in range(9):
+            group.advance()
+    same, equal, other = (group.state.flat for group in groups)
+    assert torch.equal(same, equal)
+    assert torch.equal(other[[0, 2]], same[[0, 2]])
+    assert not torch.equal(other[1], same[1]) and not torch.equal(other[3], same[3])
 
 
 @pytest.mark.parametrize("case", ["three ranks", "in context"])

@@ -2,8 +2,8 @@
 
 The same three passes as ``short_triton``, for sequences too long to go through token by token: a
 program holds a block of rows of one head and goes through the others block by block. Scores and
-sums are products of small matrices, on tensor cores where float32 products may be rounded to TF32
-(``torch.set_float32_matmul_precision``), in plain float32 otherwise.
+sums are products of small matrices, on tensor cores where they are rounded to TF32, in plain
+float32 otherwise.
 """
 
 # Triton is no requirement, and its kernels are subscripted with a grid.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any, no_type_check
 
-import torch
 import triton
 import triton.language as tl
 
@@ -198,17 +197,19 @@ def _by_keys(
     _keep(DV, base, rows, lanes, stride, N, R, dv)
 
 
-def _sizes(tokens: int, heads: int, rank: int) -> dict[str, Any]:
-    """What a kernel is told; it is compiled anew for another rank, but not for other lengths."""
-    exact = torch.get_float32_matmul_precision() == "highest"
-    block = 16 if tokens <= 16 else 32 if tokens <= (32 if exact else 96) else 64
+def _sizes(tokens: int, heads: int, rank: int, rounded: bool) -> dict[str, Any]:
+    """What a kernel is told; it is compiled anew for another rank, block or kind of products.
+
+    The block grows with the length in two steps; between them other lengths change nothing.
+    """
+    block = 16 if tokens <= 16 else 32 if tokens <= (96 if rounded else 32) else 64
     return {
         "HEADS": heads,
         "N": tokens,
         "R": rank,
         "LANES": max(FEWEST_LANES, triton.next_power_of_2(rank)),
         "BLOCK": block,
-        "PRODUCTS": "ieee" if exact else "tf32",
+        "PRODUCTS": "tf32" if rounded else "ieee",
         "num_warps": block // 16,
     }
 

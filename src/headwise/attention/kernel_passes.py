@@ -17,8 +17,8 @@ from torch import Tensor
 
 LOG2_E = math.log2(math.e)
 
-#: What a kernel is told of its sizes, from tokens, heads and rank.
-Sizes = Callable[[int, int, int], dict[str, Any]]
+#: What a kernel is told, from tokens, heads, rank, and whether products are rounded to TF32.
+Sizes = Callable[[int, int, int, bool], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Passes:
     programs: Callable[[dict[str, Any]], int]
 
     def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool, rounded: bool
     ) -> tuple[Tensor, Tensor]:
         """Attention of (s, n, h, r), and the log₂ of each row's sum (s, n, h)."""
         out, logsum = torch.empty_like(q), q.new_empty(q.shape[:3])
-        grid, given = self._told(q, causal)
+        grid, given = self._told(q, causal, rounded)
         self.forward_kernel[grid](q, k, v, out, logsum, scale * LOG2_E, **given)
         return out, logsum
 
@@ -50,17 +50,18 @@ class Passes:
         logsum: Tensor,
         scale: float,
         causal: bool,
+        rounded: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The gradients by queries, keys and values."""
+        """The gradients by queries, keys and values, rounded as the forward pass was."""
         dq, dk, dv = (torch.empty_like(q) for _ in range(3))
         delta = torch.empty_like(logsum)
-        grid, given = self._told(q, causal)
+        grid, given = self._told(q, causal, rounded)
         scales = (scale * LOG2_E, scale)
         self.by_queries[grid](q, k, v, out, logsum, g, dq, delta, *scales, **given)
         self.by_keys[grid](q, k, v, logsum, g, delta, dk, dv, *scales, **given)
         return dq, dk, dv
 
-    def _told(self, q: Tensor, causal: bool) -> tuple[tuple[int], dict[str, Any]]:
+    def _told(self, q: Tensor, causal: bool, rounded: bool) -> tuple[tuple[int], dict[str, Any]]:
         sequences, tokens, heads, rank = q.shape
-        given = self.sizes(tokens, heads, rank)
+        given = self.sizes(tokens, heads, rank, rounded)
         return (sequences * self.programs(given),), given | {"CAUSAL": causal}

@@ -47,7 +47,7 @@ def short_attention(
     """
     if served(queries, keys, values):
         wide = (t.float().contiguous() for t in (queries, keys, values))
-        return _forward(*wide, scale, causal)[0].to(queries.dtype)
+        return _forward(*wide, scale, causal, _rounded(queries))[0].to(queries.dtype)
     scalar = queries.shape[-1] == 1 and values.shape[-1] == 1
     if scalar and queries.shape[2] >= 16 and not causal:
         scaled = queries if scale == 1 else queries * scale
@@ -68,9 +68,15 @@ def served(queries: Tensor, keys: Tensor, values: Tensor) -> bool:
 
 
 def _small(queries: Tensor) -> bool:
-    exact = torch.get_float32_matmul_precision() == "highest" or queries.dtype != torch.float32
     tokens, rank = queries.shape[1], queries.shape[3]
-    return any(rank <= r and tokens <= n for r, n in (SERVED if exact else SERVED_ROUNDED))
+    limits = SERVED_ROUNDED if _rounded(queries) else SERVED
+    return any(rank <= r and tokens <= n for r, n in limits)
+
+
+def _rounded(queries: Tensor) -> bool:
+    """Whether products may be rounded to TF32; what came in fewer bits is summed exactly."""
+    allowed = torch.get_float32_matmul_precision() != "highest"
+    return allowed and queries.dtype == torch.float32
 
 
 @cache
@@ -88,21 +94,21 @@ def _passes(queries: Tensor) -> Passes:
 @torch.library.custom_op(
     "headwise::short_attention",
     mutates_args=(),
-    schema="(Tensor queries, Tensor keys, Tensor values, float scale, bool causal) "
+    schema="(Tensor queries, Tensor keys, Tensor values, float scale, bool causal, bool rounded) "
     "-> (Tensor, Tensor)",
 )
 def _forward(
-    queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool
+    queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool, rounded: bool
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum of each row's weights."""
-    return _passes(queries).forward(queries, keys, values, scale, causal)
+    return _passes(queries).forward(queries, keys, values, scale, causal, rounded)
 
 
 @torch.library.custom_op(
     "headwise::short_attention_backward",
     mutates_args=(),
     schema="(Tensor gradient, Tensor queries, Tensor keys, Tensor values, Tensor mixed, "
-    "Tensor logsum, float scale, bool causal) -> (Tensor, Tensor, Tensor)",
+    "Tensor logsum, float scale, bool causal, bool rounded) -> (Tensor, Tensor, Tensor)",
 )
 def _backward(
     gradient: Tensor,
@@ -113,31 +119,31 @@ def _backward(
     logsum: Tensor,
     scale: float,
     causal: bool,
+    rounded: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by queries, keys and values."""
     passes = _passes(queries)
-    return passes.backward(gradient, queries, keys, values, mixed, logsum, scale, causal)
+    return passes.backward(gradient, queries, keys, values, mixed, logsum, scale, causal, rounded)
 
 
 def _remember(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*inputs[:3], *output)
-    ctx.scale, ctx.causal = inputs[3:]
+    # Rounding too: what is allowed may have changed by the time of the backward pass.
+    ctx.told = inputs[3:]
 
 
 def _gradients(
     ctx: Any, gradient: Tensor | None, _: Tensor | None
-) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None]:
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None, None]:
     if gradient is None:
-        return None, None, None, None, None
-    found = _backward(gradient.contiguous(), *ctx.saved_tensors, ctx.scale, ctx.causal)
-    return *found, None, None
+        return None, None, None, None, None, None
+    found = _backward(gradient.contiguous(), *ctx.saved_tensors, *ctx.told)
+    return *found, None, None, None
 
 
 @_forward.register_fake
-def _(
-    queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool
-) -> tuple[Tensor, Tensor]:
+def _(queries: Tensor, *known: Any) -> tuple[Tensor, Tensor]:
     return torch.empty_like(queries), queries.new_empty(queries.shape[:3])
 
 

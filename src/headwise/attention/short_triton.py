@@ -191,10 +191,11 @@ def _by_keys(
     tl.store(DV + base + tile, dv, mask=in_tile)
 
 
-def _sizes(tokens: int, heads: int, rank: int) -> dict[str, Any]:
+def _sizes(tokens: int, heads: int, rank: int, rounded: bool) -> dict[str, Any]:
     """What a kernel is told: the sizes, and a tile of rows, heads abreast, all of the rank.
 
-    It is compiled anew for each of these but the number of heads.
+    It is compiled anew for each of these but the number of heads. Sums are in float32 even where
+    they might be rounded: none is a product of matrices.
     """
     rows, lanes = min(triton.next_power_of_2(tokens), 16), triton.next_power_of_2(rank)
     abreast = max(1, TILE // (rows * lanes))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import torch
-
 from headwise.cli.console import UsageError, complain
 from headwise.cli.run_progress import run_watcher
 from headwise.errors import BadInputError
@@ -31,6 +29,7 @@ from headwise.runs import (
     sweep,
 )
 from headwise.runs.locations import DEFAULT_STORE
+from headwise.training.device import refuse_absent
 
 
 def wanted(names: list[str], scale_name: str) -> list[Wanted]:
@@ -81,7 +80,7 @@ def executor(
 ) -> Executor:
     """Who computes: processes of this machine, or a cluster; checkpoints lie by the store."""
     scratch = scratch_beside(place or DEFAULT_STORE)
-    _refuse_absent(device)
+    refuse_absent(device)
     if cluster is not None and workers is not None:
         raise UsageError("--workers counts processes here; write --cluster local:4 for a cluster")
     if cluster is not None:
@@ -116,13 +115,3 @@ def _recorded(exhibit: Exhibit, scale: Scale | None, names: list[str]) -> Wanted
     if scale in recorded_scales(exhibit) or exhibit.name in names:
         return Wanted(exhibit, scale)
     return None
-
-
-def _refuse_absent(device: str) -> None:
-    try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
-        there = "cpu or cuda" if torch.cuda.is_available() else "cpu"
-        raise BadInputError(
-            f"there is no device {device!r} on this machine", hint=f"pass {there}"
-        ) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from headwise.errors import CheckpointError, UnreadableFileError
 from headwise.training.curve import CurveRow
 from headwise.training.state import State
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def resume(
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+    except Exception as error:  # damaged bytes fail in as many ways as there are bytes
         told = [*str(error).splitlines(), type(error).__name__][0]
         raise UnreadableFileError(
             f"{path} is no checkpoint that can be read ({told})",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import cached_property
 from itertools import groupby
 
 import torch
@@ -13,6 +14,8 @@ from torch.func import vmap
 
 from headwise.data import Batch, Task
 from headwise.training.curve import CurveRow
+from headwise.training.description import described
+from headwise.training.device import refuse_absent
 from headwise.training.encoder import StackedEncoder
 from headwise.training.optimiser import FlatParameters, Optimiser
 from headwise.training.precision import exact_products, products, rounded
@@ -43,6 +46,7 @@ class Ensemble:
 
     def __init__(self, variants: Mapping[str, Builder], task: Task, settings: Settings) -> None:
         self.variants, self.task, self.settings = dict(variants), task, settings
+        refuse_absent(settings.device)
         self.members = settings.members(variants)
         models = [_placed(variants[m.variant](m.seed), settings) for m in self.members]
         groups = _groups([member.variant for member in self.members])
@@ -50,14 +54,15 @@ class Ensemble:
         stacked = stack(models)
         self.layout = FlatParameters(stacked)
         self.state = State.begin(self.layout.join(list(stacked.values())))
-        self.optimiser = Optimiser(settings, [m.learning_rate for m in self.members])
+        self.optimiser = Optimiser(settings, self.members)
         self.noise = training_noise(task, self.members, settings)
         self.tested = examination(task, self.members, settings)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """What must be the same for a run to be taken up, a line for each part."""
         told = [f"{f.name}={getattr(self.settings, f.name)!r}" for f in fields(self.settings)]
+        told.append(f"task={described(self.task)}")
         shapes = [f"{name}: {tuple(shape)}" for name, shape in self.layout.shapes.items()]
         return "\n".join([*told, f"variants={list(self.variants)}", *shapes])
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from headwise.training.settings import AdamW, Settings
+from headwise.training.settings import AdamW, Member, Settings
 
 
 class FlatParameters:
@@ -38,44 +38,51 @@ class FlatParameters:
         }
 
 
-def schedule(settings: Settings) -> Tensor:
+def schedule(settings: Settings, warm_ups: Sequence[float | int]) -> Tensor:
     """For each step: the share of the learning rate, with both bias corrections of Adam.
 
-    Columns: rate / (1 − β₁^t), and 1 / √(1 − β₂^t). On the device as a table, so that a step
-    needs no number from the host.
+    Columns: 1 / √(1 − β₂^t), then rate / (1 − β₁^t) for each warm-up. On the device as a table,
+    so that a step needs no number from the host.
 
-    >>> schedule(Settings(steps=4, warm_up=0.5)).shape
-    torch.Size([4, 2])
+    >>> schedule(Settings(steps=4), [0.5, 0.1]).shape
+    torch.Size([4, 3])
     """
-    first, second = settings.optimiser.betas
+    (first, second), steps = settings.optimiser.betas, settings.steps
     rows = [
-        (rate_share(step, settings) / (1 - first ** (step + 1)), (1 - second ** (step + 1)) ** -0.5)
-        for step in range(settings.steps)
+        [
+            (1 - second ** (step + 1)) ** -0.5,
+            *(rate_share(step, steps, share) / (1 - first ** (step + 1)) for share in warm_ups),
+        ]
+        for step in range(steps)
     ]
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def rate_share(step: int, settings: Settings) -> float:
+def rate_share(step: int, steps: int, warm_up: float | int) -> float:
     """The learning rate of a step as a share of the full one: a ramp, then half a cosine.
 
-    >>> settings = Settings(steps=100, warm_up=0.1)
-    >>> [round(rate_share(step, settings), 3) for step in (0, 4, 9, 10, 55, 99)]
+    >>> [round(rate_share(step, 100, warm_up=0.1), 3) for step in (0, 4, 9, 10, 55, 99)]
     [0.1, 0.5, 1.0, 1.0, 0.5, 0.0]
     """
-    ramp = round(settings.warm_up * settings.steps)
+    ramp = round(warm_up * steps)
     if step < ramp:
         return (step + 1) / ramp
-    return 0.5 * (1 + math.cos(math.pi * (step - ramp) / max(1, settings.steps - ramp)))
+    return 0.5 * (1 + math.cos(math.pi * (step - ramp) / max(1, steps - ramp)))
 
 
 class Optimiser:
-    """AdamW with a learning rate per member; members that are not alive stay as they are."""
+    """AdamW, each member with its learning rate and schedule; who is not alive stays as it is."""
 
-    def __init__(self, settings: Settings, rates: Sequence[float]) -> None:
+    def __init__(self, settings: Settings, members: Sequence[Member]) -> None:
         device, dtype = settings.device, settings.dtype
         self.constants: AdamW = settings.optimiser
-        self.table = schedule(settings).to(device=device, dtype=dtype)
+        rates, warm_ups = zip(*((m.learning_rate, m.warm_up) for m in members), strict=True)
         self.rates = torch.tensor(rates, dtype=dtype, device=device).unsqueeze(1)
+        # A column for each warm-up there is, not for each member: runs are long, members many.
+        known = list(dict.fromkeys(warm_ups))
+        self.table = schedule(settings, known).to(device=device, dtype=dtype)
+        columns = [known.index(own) for own in warm_ups]
+        self.columns = torch.tensor(columns, device=device) if len(known) > 1 else None
 
     def update(
         self,
@@ -92,12 +99,17 @@ class Optimiser:
         gradient = gradient.masked_fill(~alive.unsqueeze(1), 0.0)
         mean.lerp_(gradient, 1 - first)
         square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        share = self.table.index_select(0, step.view(1))
-        rates = self.rates * share[:, :1] * alive.unsqueeze(1)
+        row = self.table.index_select(0, step.view(1))
+        rates = self.rates * self._shares(row) * alive.unsqueeze(1)
         if self.constants.weight_decay:
             flat.sub_(flat * (rates * self._uncorrected(step) * self.constants.weight_decay))
-        spread = square.sqrt().mul_(share[:, 1:]).add_(self.constants.epsilon)
+        spread = square.sqrt().mul_(row[:, :1]).add_(self.constants.epsilon)
         flat.sub_(mean.div(spread).mul_(rates))
+
+    def _shares(self, row: Tensor) -> Tensor:
+        """What this step takes of each member's rate, a column; one number if all share it."""
+        shares = row[:, 1:].mT
+        return shares if self.columns is None else shares.index_select(0, self.columns)
 
     def _uncorrected(self, step: Tensor) -> Tensor:
         """1 − β₁^t: weight decay goes with the rate alone."""

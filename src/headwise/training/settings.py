@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
+from numbers import Real
 from typing import Literal
 
 import torch
 
 from headwise.errors import BadInputError
+from headwise.training.device import known_device
 
 Precision = Literal["float32", "tf32", "bf16", "float64"]
 Execution = Literal["graph", "eager"]
@@ -63,6 +65,7 @@ class Member:
     variant: str
     seed: int
     learning_rate: float
+    warm_up: float | int = 0.05
 
 
 @dataclass(frozen=True)
@@ -70,20 +73,24 @@ class Settings:
     """One run of an ensemble: every seed with every learning rate.
 
     The rate rises linearly over the first ``warm_up`` of the steps and falls to zero along a
-    cosine. A loss that is not finite, or ``explosion`` times the first, ends a member. ``epoch``
-    counts the steps over which the mean training loss is taken. ``execution`` is a CUDA graph on
-    a GPU and plain calls elsewhere unless said otherwise.
+    cosine; a tuple has a share for each learning rate, in their order. A loss that is not finite,
+    or ``explosion`` times the first, ends a member. ``epoch`` counts the steps over which the mean
+    training loss is taken. ``execution`` is a CUDA graph on a GPU and plain calls elsewhere unless
+    said otherwise.
 
     >>> settings = Settings(steps=100, seeds=(0, 1), learning_rates=(0.01, 0.001))
     >>> [(m.seed, m.learning_rate) for m in settings.members(["full"])]
     [(0, 0.01), (0, 0.001), (1, 0.01), (1, 0.001)]
+    >>> settings = Settings(steps=100, learning_rates=(0.01, 0.1), warm_up=(0.05, 0.4))
+    >>> [(m.learning_rate, m.warm_up) for m in settings.members(["full"])]
+    [(0.01, 0.05), (0.1, 0.4)]
     """
 
     steps: int
     batch: int = 256
     seeds: tuple[int, ...] = (0,)
     learning_rates: tuple[float, ...] = (0.01,)
-    warm_up: float = 0.05
+    warm_up: float | int | tuple[float | int, ...] = 0.05
     protocol: Fresh | Fixed = Fresh()
     precision: Precision = "float32"
     evaluation: int = 1024
@@ -98,14 +105,21 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "evaluation", "micro_batches", "epoch", "rows_per_decade"):
             _refuse(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        _refuse("warm_up", self.warm_up, 0 <= self.warm_up <= 1, "a share between 0 and 1")
         _refuse("seeds", self.seeds, len(self.seeds) > 0, "at least one seed")
         rates = self.learning_rates
         _refuse("learning_rates", rates, len(rates) > 0 and min(rates) > 0, "rates above zero")
+        self._refuse_odd_warm_ups()
         whole = self.batch % self.micro_batches == 0
         _refuse("micro_batches", self.micro_batches, whole, f"a divisor of batch={self.batch}")
         self._refuse_odd_set()
         self._refuse_unknown_words()
+
+    def _refuse_odd_warm_ups(self) -> None:
+        shares, rates = self.warm_ups, len(self.learning_rates)
+        numbers = all(isinstance(share, Real) and 0 <= share <= 1 for share in shares)
+        sound = numbers and len(shares) == rates
+        wanted = "a share between 0 and 1, or a tuple with one for each learning rate"
+        _refuse("warm_up", self.warm_up, sound, f"{wanted}, {rates} here")
 
     def _refuse_odd_set(self) -> None:
         if not isinstance(self.protocol, Fixed):
@@ -119,8 +133,7 @@ class Settings:
     def _refuse_unknown_words(self) -> None:
         known = ("float32", "tf32", "bf16", "float64")
         _refuse("precision", self.precision, self.precision in known, f"one of {known}")
-        on_gpu = torch.device(self.device).type == "cuda"
-        if not on_gpu:
+        if known_device(self.device).type != "cuda":
             possible = self.precision != "tf32"
             _refuse("precision", self.precision, possible, "'float32' on a CPU; tf32 needs a GPU")
             _refuse("execution", self.execution, self.execution != "graph", "'eager' on a CPU")
@@ -131,6 +144,13 @@ class Settings:
         return torch.float64 if self.precision == "float64" else torch.float32
 
     @property
+    def warm_ups(self) -> tuple[float | int, ...]:
+        """The share of the steps over which each learning rate rises."""
+        if isinstance(self.warm_up, tuple):
+            return self.warm_up
+        return (self.warm_up,) * len(self.learning_rates)
+
+    @property
     def replayed(self) -> bool:
         """Whether steps are replayed from a CUDA graph."""
         asked = self.execution or ("graph" if self.device.startswith("cuda") else "eager")
@@ -138,8 +158,9 @@ class Settings:
 
     def members(self, variants: Iterable[str]) -> tuple[Member, ...]:
         """Who trains: variants, seeds and rates in this order, the last changing fastest."""
-        triples = product(variants, self.seeds, self.learning_rates)
-        return tuple(Member(*triple) for triple in triples)
+        schedules = tuple(zip(self.learning_rates, self.warm_ups, strict=True))
+        triples = product(variants, self.seeds, schedules)
+        return tuple(Member(variant, seed, *own) for variant, seed, own in triples)
 
 
 def _refuse(name: str, value: object, holds: bool, wanted: str) -> None:
