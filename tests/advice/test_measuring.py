@@ -3,12 +3,14 @@
 import pytest
 import torch
 
+from headwise import advise
 from headwise.advice.curves import head_dim_grid
 from headwise.advice.embedding import TokenSet
 from headwise.advice.gathering import evidence_of
 from headwise.advice.measuring import (
     FURTHER,
     HALF_WIDTH,
+    MOST_LARGE,
     Sampling,
     band,
     causal_plateau_ratio,
@@ -16,6 +18,7 @@ from headwise.advice.measuring import (
     ratios_of_seed,
 )
 from headwise.advice.rule import judged_curve
+from headwise.advice.saturation import our_saturation
 from headwise.randomness import stream, stream_seed
 from headwise.theory import finite_law
 
@@ -119,3 +122,63 @@ def test_zero_spread_is_not_certainty():
     mean, half = band(torch.ones(8, 3).double(), 100)
     assert mean.tolist() == [1.0] * 3
     assert float(half.min()) > 0
+
+
+def uneven(sequences=40, length=32, width=8):
+    """Half of the sequences repeat their third token to the end: little rank, and much."""
+    values = white(length, width, sequences)
+    values[::2, 3:] = values[::2, 2:3]
+    return TokenSet(values, width, "given")
+
+
+class TestUnevenSequences:
+    def test_each_seed_takes_more_of_them_until_the_band_is_narrow(self):
+        curve = measured_curve(uneven(), "model", Sampling())
+        assert max(curve.half_width) <= HALF_WIDTH
+        assert curve.seeds <= MOST_LARGE
+        assert curve.below_top_half_width == ()
+
+    def test_the_band_covers_the_mean_of_all(self):
+        curve = measured_curve(uneven(), "paper", Sampling())
+        seeds = [stream_seed(9, number) for number in range(24)]
+        truth = torch.stack(
+            [ratios_of_seed(uneven(), "paper", curve.head_dims, seed, few=128) for seed in seeds]
+        ).mean(0)
+        mean, half = torch.tensor(curve.mean), torch.tensor(curve.half_width)
+        assert bool(((mean - truth).abs() <= half).all())
+
+    def test_where_it_stays_wide_differences_decide(self, monkeypatch):
+        monkeypatch.setattr("headwise.advice.measuring._MOST_ENTRIES", 0)
+        monkeypatch.setattr("headwise.advice.measuring._SEQUENCES", 1)
+        curve = measured_curve(uneven(), "model", Sampling())
+        assert max(curve.half_width) > HALF_WIDTH
+        assert max(curve.below_top_half_width) < max(curve.half_width)
+        goal = 0.9 * curve.plateau
+        by_band = [m - h >= goal for m, h in zip(curve.mean, curve.half_width, strict=True)]
+        assert not any(by_band)
+        assert our_saturation(curve, 0.1) is not None
+
+    def test_that_it_is_wide_is_said(self, monkeypatch):
+        narrow = advise(uneven().values)
+        assert not any("The band is" in line for line in narrow.findings)
+        monkeypatch.setattr("headwise.advice.measuring._MOST_ENTRIES", 0)
+        monkeypatch.setattr("headwise.advice.measuring._SEQUENCES", 1)
+        wide = advise(uneven().values)
+        assert any("these sequences differ greatly" in line for line in wide.findings)
+
+
+def test_parts_of_a_draw_give_what_the_whole_gives():
+    """Many sequences are counted a few at a time."""
+    tokens, dims = uneven(), (1, 4, 8)
+    few = ratios_of_seed(tokens, "paper", dims, 3, few=70)
+    rows = torch.randint(40, (70,), generator=stream(3, "sequences"))
+    shape = (70, 8, 8)
+    heads = [
+        torch.randn(shape, generator=stream(3, name), dtype=torch.float64)
+        for name in ("queries", "keys")
+    ]
+    query, key = (tokens.values[rows] @ weights for weights in heads)
+    for dim, ratio in zip(dims, few, strict=True):
+        scores = query[..., :dim] @ key[..., :dim].mT / dim**0.5
+        counted = (torch.linalg.svdvals(scores.softmax(-1)) >= 1e-8).sum(-1)
+        assert float(ratio) == pytest.approx(float(counted.double().mean()) / 32, abs=1 / 32 / 70)

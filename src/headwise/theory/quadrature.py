@@ -25,6 +25,7 @@ def unit_rule(points: int) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "
     for _ in range(6):
         values, slopes = _legendre(points, nodes)
         nodes = nodes - values / slopes
+    nodes = (nodes - nodes[::-1]) / 2  # rounding must not break their symmetry
     slopes = _legendre(points, nodes)[1]
     weights = 2 / ((1 - nodes**2) * slopes**2)
     return (nodes[::-1] + 1) / 2, weights[::-1] / 2
