@@ -1,14 +1,11 @@
-"""RankMonitor against the rank itself, in three kinds of training loop."""
-
-import sys
-from types import ModuleType, SimpleNamespace
+"""RankMonitor against the rank itself, in a plain training loop."""
 
 import pytest
 import torch
 from torch import nn
 
 from headwise.attention import HeadGeometry, mha
-from headwise.errors import BadInputError, MissingExtraError
+from headwise.errors import BadInputError
 from headwise.models import EncoderStack
 from headwise.probing import CollapseWarning, RankMonitor
 from headwise.probing.stock import capture_stock
@@ -87,58 +84,16 @@ def test_a_collapse_warns_once_and_stops_if_asked():
     monitor(layer)  # a second warning would be an error here
 
 
+def test_the_step_last_looked_at_is_not_looked_at_again():
+    monitor, layer = RankMonitor(TOKENS, every=2), mha(HeadGeometry.standard(8, heads=2))
+    for step in (0, 0, 1, 2, 2):  # as batches are counted while gradients are gathered
+        monitor(layer, step)
+    assert [row.step for row in monitor.rows] == [0, 2]
+
+
 def test_what_cannot_be_read_is_refused():
     with pytest.raises(BadInputError, match="Linear has no attention layer"):
         RankMonitor(TOKENS)(nn.Linear(8, 8))
     for wrong in ({"every": 0}, {"collapse": 1.5}):
         with pytest.raises(BadInputError):
             RankMonitor(TOKENS, **wrong)
-
-
-def test_a_hugging_face_trainer_calls_it():
-    callbacks = pytest.importorskip("transformers.trainer_callback")
-    model = stack()
-    monitor = RankMonitor(TOKENS, every=2, on_collapse="stop")
-    handler = callbacks.CallbackHandler([monitor.transformers()], model, None, None, None)
-    state, control = callbacks.TrainerState(), callbacks.TrainerControl()
-    for step in range(1, 5):
-        state.global_step = step
-        control = handler.on_step_end(SimpleNamespace(), state, control)
-    assert [row["step"] for row in state.log_history] == [2, 2, 4, 4]
-    assert "rank/blocks.0.attention" in state.log_history[0]
-    assert not control.should_training_stop
-    monitor.should_stop = True
-    assert handler.on_step_end(SimpleNamespace(), state, control).should_training_stop
-
-
-def test_a_lightning_trainer_calls_it(monkeypatch):
-    """Against the protocol alone: Lightning itself is no dependency of the tests."""
-    package, pytorch = ModuleType("lightning"), ModuleType("lightning.pytorch")
-    pytorch.Callback = type("Callback", (), {})
-    monkeypatch.setitem(sys.modules, "lightning", package)
-    monkeypatch.setitem(sys.modules, "lightning.pytorch", pytorch)
-    logged = []
-    logger = SimpleNamespace(log_metrics=lambda metrics, step: logged.append((step, metrics)))
-    trainer = SimpleNamespace(global_step=2, logger=logger, should_stop=False)
-    monitor = RankMonitor(TOKENS, every=2)
-    callback = monitor.lightning()
-    assert isinstance(callback, pytorch.Callback)
-    callback.on_train_batch_end(trainer, stack(), None, None, 0)
-    assert [step for step, _ in logged] == [2, 2]
-    assert not trainer.should_stop
-    monitor.should_stop = True
-    callback.on_train_batch_end(trainer, stack(), None, None, 1)
-    assert trainer.should_stop
-
-
-def test_without_lightning_it_says_so(monkeypatch):
-    for name in ("lightning", "lightning.pytorch", "pytorch_lightning"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match="pip install lightning"):
-        RankMonitor(TOKENS).lightning()
-
-
-def test_without_transformers_it_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[hub\]'"):
-        RankMonitor(TOKENS).transformers()

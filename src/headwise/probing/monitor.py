@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from headwise.attention.capture import attention_layers, capture
 from headwise.attention.view import AttentionView
 from headwise.errors import BadInputError
+from headwise.probing.hugging_face import capture_hugging_face, hugging_face_models
 from headwise.probing.stock import capture_stock, stock_layers
 from headwise.spectra import measure
 
@@ -29,8 +30,9 @@ class CollapseWarning(UserWarning):
 class LayerRank:
     """One layer at one step: means over its heads and the sequences looked at.
 
-    ``rank`` counts singular values of at least 1e-8, ``effective_rank`` weighs them; both are
-    divided by the number of tokens.
+    ``rank`` counts singular values of at least 1e-8 of the matrix that the layer's queries and
+    keys make in exact arithmetic, ``effective_rank`` weighs them; both are divided by the number
+    of tokens.
 
     >>> LayerRank(0, "encoder", 0.98, 0.31).as_metrics()
     {'rank/encoder': 0.98, 'effective_rank/encoder': 0.31}
@@ -53,8 +55,9 @@ class RankMonitor:
     ``inputs`` is what the model is called with: a tensor, a tuple of arguments, or a mapping of
     named ones. A layer has collapsed when its effective rank falls below ``collapse`` times what
     it was at the first look; then the monitor warns, sets ``should_stop``, or does nothing. It
-    reads headwise's own layers and ``torch.nn.MultiheadAttention``. In a plain loop call it after
-    each step; ``lightning()`` and ``transformers()`` make callbacks for those trainers.
+    reads headwise's own layers, ``torch.nn.MultiheadAttention`` and Hugging Face models. In a
+    plain loop call it after each step; ``lightning()`` and ``transformers()`` make callbacks for
+    those trainers, which look first before training begins.
 
     >>> from headwise.attention import HeadGeometry, mha
     >>> model = mha(HeadGeometry.standard(8, heads=2))
@@ -91,17 +94,19 @@ class RankMonitor:
         self._first: dict[str, float] = {}
         self._fallen: set[str] = set()
         self._calls = 0
+        self._last: int | None = None
 
     def __call__(self, model: nn.Module, step: int | None = None) -> list[LayerRank]:
-        """Look if the step is due; without a step, calls are counted."""
+        """Look if the step is due and not the one last looked at; without it, calls count."""
         step = self._calls if step is None else step
         self._calls += 1
-        return self.look(model, step) if step % self.every == 0 else []
+        return self.look(model, step) if step % self.every == 0 and step != self._last else []
 
     def look(self, model: nn.Module, step: int) -> list[LayerRank]:
         """Measure every layer now; the model's mode and gradients stay as they are."""
         found = [_row(step, name, view) for name, view in self._views(model)]
         self.rows += found
+        self._last = step
         for row in found:
             self._judge(row)
             if self.log is not None:
@@ -115,30 +120,29 @@ class RankMonitor:
         return lightning_callback(self)
 
     def transformers(self) -> Any:
-        """A callback for a Hugging Face trainer."""
+        """A callback for a Hugging Face trainer; ranks go where its losses go."""
         from headwise.probing.trainers import transformers_callback
 
         return transformers_callback(self)
 
     @torch.no_grad()
     def _views(self, model: nn.Module) -> list[tuple[str, AttentionView]]:
-        if not attention_layers(model) and not stock_layers(model):
-            raise BadInputError(
-                f"{type(model).__name__} has no attention layer that can be read",
-                hint="use headwise.attention layers or torch.nn.MultiheadAttention",
-            )
+        if not any(look(model) for look in (attention_layers, stock_layers, hugging_face_models)):
+            raise _unreadable(model)
         found: list[tuple[str, AttentionView]] = []
         modes = [(module, module.training) for module in model.modules()]
         model.eval()
         try:
             with ExitStack() as stack:
-                for reader in (capture, capture_stock):
+                for reader in (capture, capture_stock, capture_hugging_face):
                     stack.enter_context(reader(model, lambda *seen: found.append(seen)))
                 self._call(model)
         finally:
             # Module by module: parts that were frozen in evaluation mode stay so.
             for module, training in modes:
                 module.training = training
+        if not found:  # a Hugging Face model shows only when called whether it can be read
+            raise _unreadable(model)
         return found
 
     def _call(self, model: nn.Module) -> None:
@@ -165,8 +169,19 @@ class RankMonitor:
         self.should_stop = self.on_collapse == "stop"
 
 
+def _unreadable(model: nn.Module) -> BadInputError:
+    return BadInputError(
+        f"{type(model).__name__} has no attention layer that can be read",
+        hint="use headwise.attention layers, torch.nn.MultiheadAttention, or a Hugging Face model "
+        "that attends through transformers.AttentionInterface",
+    )
+
+
 def _row(step: int, name: str, view: AttentionView) -> LayerRank:
-    found, tokens = measure(view.logits()), min(view.queries.shape[-2], view.keys.shape[-2])
+    # Queries and keys are taken as meant: with what their dtype may hide, the count for a model
+    # in half precision would be an interval that says nothing.
+    meant = replace(view, queries=view.queries.double(), keys=view.keys.double())
+    found, tokens = measure(meant.logits()), min(view.queries.shape[-2], view.keys.shape[-2])
     middle = (found.rank.low + found.rank.high).double().mean() / 2
     effective = found.effective_rank.mean()
     return LayerRank(step, name, float(middle) / tokens, float(effective) / tokens)
