@@ -17,10 +17,11 @@ COLUMNS = (
     "value rank",
     "parameters",
     "of habit",
-    "FLOPs/token",
+    "of largest",
+    "token FLOPs",
     "KV bytes",
     "of plateau",
-    "meets the need",
+    "meets need",
     "lookup error",
 )
 
@@ -93,14 +94,38 @@ def _row(name: str, choice: Choice) -> tuple[str | int, ...]:
         choice.rank,
         rotary(g),
         g.v_rank,
-        f"{costs.parameters:,}",
-        f"{choice.against_habit['parameters']:.0%}",
-        f"{costs.flops_per_token:,}",
-        f"{costs.cache_bytes_per_token:,}",
+        short(costs.parameters),
+        share(choice.against_habit["parameters"]),
+        share(choice.against_largest["parameters"]),
+        short(costs.flops_per_token),
+        short(costs.cache_bytes_per_token),
         f"{choice.plateau_share:.0%}",
         met(choice),
         shown_floor(choice.floor, choice.exact),
     )
+
+
+def share(ratio: float) -> str:
+    """A share in percent, and as a multiple where that would be too long.
+
+    >>> share(0.382), share(4.0), share(65_536.0)
+    ('38%', '400%', '65.5k×')
+    """
+    return f"{ratio:.0%}" if ratio < 100 else f"{short(round(ratio))}×"
+
+
+def short(number: int | float) -> str:
+    """A number in three digits.
+
+    >>> short(64), short(4096), short(2_359_296), short(18.9e6)
+    ('64', '4.1k', '2.36M', '18.9M')
+    """
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            value = number / size
+            digits = 2 if value < 10 and size >= 1e6 else 1 if value < 100 else 0
+            return f"{value:.{digits}f}{letter}"
+    return str(number)
 
 
 def met(choice: Choice) -> str:

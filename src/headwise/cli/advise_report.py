@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headwise.advice.result import CLOSING, headline
 from headwise.advice.retrieval import floor_words, shown_floor
-from headwise.advice.tables import met, named_rows, rotary
+from headwise.advice.tables import met, named_rows, rotary, share, short
 from headwise.cli.advise_curve import terminal_curves
 from headwise.cli.console import screen
 
@@ -89,26 +89,3 @@ def _empty(titles: list[str]) -> Table:
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
     return table
-
-
-def share(ratio: float) -> str:
-    """A share in percent, and as a multiple where that would be too long.
-
-    >>> share(0.382), share(4.0), share(65_536.0)
-    ('38%', '400%', '65.5k×')
-    """
-    return f"{ratio:.0%}" if ratio < 100 else f"{short(round(ratio))}×"
-
-
-def short(number: int | float) -> str:
-    """A number in three digits.
-
-    >>> short(64), short(4096), short(2_359_296), short(18.9e6)
-    ('64', '4.1k', '2.36M', '18.9M')
-    """
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            value = number / size
-            digits = 2 if value < 10 and size >= 1e6 else 1 if value < 100 else 0
-            return f"{value:.{digits}f}{letter}"
-    return str(number)

@@ -21,8 +21,9 @@ figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: .92rem; }
 caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
-th, td { padding: .25rem .7rem; text-align: left; border-bottom: 1px solid #e3e3e3; }
+th, td { padding: .25rem .5rem; text-align: left; border-bottom: 1px solid #e3e3e3; }
 th { border-bottom: 2px solid #1a1a1a; }
+td:first-child { white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 td.stressed { background: #fbe3d6; font-weight: 600; }
 footer { margin-top: 3rem; color: #555; font-size: .88rem; }
