@@ -102,10 +102,19 @@ def _narrow_rows(drawing: Callable[[int], Draw], length: int) -> Float[Tensor, "
     half = float(band(rows, length)[1].max())
     if half <= HALF_WIDTH:
         return rows
+    return settled_rows(drawing(more_sequences(half, length)), length, most=MOST_LARGE)
+
+
+def more_sequences(half: float, length: int) -> int:
+    """How many sequences each seed takes where the usual number leaves a band this wide.
+
+    >>> more_sequences(0.06, 128), more_sequences(0.6, 128)
+    (20, 32)
+    """
+    few = sequences_per_seed(length)
     # The band shrinks with the root of the sequences; somewhat more than that, to be sure.
     wanted = math.ceil(1.2 * few * (half / HALF_WIDTH) ** 2)
-    more = min(wanted, max(few, _MOST_ENTRIES // length**2))
-    return settled_rows(drawing(more), length, most=MOST_LARGE)
+    return min(wanted, max(few, _MOST_ENTRIES // length**2))
 
 
 def _half_widths_below_the_top(
@@ -122,19 +131,6 @@ def _half_widths_below_the_top(
     return tuple(band(ratios - ratios[:, top : top + 1], length)[1].tolist())
 
 
-def settled_band(
-    drawn: Draw, length: int
-) -> tuple[Float[Tensor, " dims"], Float[Tensor, " dims"], int]:
-    """Mean and band of as many seeds as make it narrow enough, and how many those were.
-
-    >>> ratios = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double() / 5
-    >>> settled_band(lambda number: ratios[number], length=16)[2]
-    60
-    """
-    rows = settled_rows(drawn, length)
-    return *band(rows, length), len(rows)
-
-
 def settled_rows(
     drawn: Draw, length: int, most: int = MOST, ask: bool = False
 ) -> Float[Tensor, "seeds dims"]:
@@ -142,6 +138,9 @@ def settled_rows(
 
     With ``ask`` they end early where the most would not do by far.
 
+    >>> ratios = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double() / 5
+    >>> len(settled_rows(lambda number: ratios[number], length=16))
+    60
     >>> wide = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double()
     >>> [len(settled_rows(lambda number: wide[number], 16, ask=ask)) for ask in (True, False)]
     [16, 64]
