@@ -102,7 +102,7 @@ def main() -> None:
         for start in ("model", "paper"):
             pools = [pool_of(tokens, start, dims)]
             half = float(band(pools[0][:ASKED], tokens.length)[1].max())
-            if half * shrinking(ASKED, MOST) > HALF_WIDTH:
+            if half * shrinking(ASKED, MOST) > 0.8 * HALF_WIDTH:  # some repeats will need it
                 pools.append(pool_of(tokens, start, dims, more_sequences(half, tokens.length)))
             rows.append({"tokens": name, "start": start, **covered(pools, tokens.length)})
             print(rows[-1], flush=True)
