@@ -28,8 +28,8 @@ def said(shift: float, half: float) -> str:
 @pytest.mark.parametrize(
     ("dimension", "words"),
     [
-        (6.0, "about 2 times that: rank 12"),
-        (7.0, "about 2 times that, at most the width: rank 12"),
+        (6.0, "about 2 times that in training: rank 12"),
+        (7.0, "about 2 times that in training, at most the width: rank 12"),
     ],
 )
 def test_it_is_said_where_the_width_limits_lookup(dimension, words):

@@ -178,7 +178,7 @@ def test_a_collapse_is_seen():
         for layer in model.bert.encoder.layer:
             layer.attention.self.query.weight.zero_()
             layer.attention.self.query.bias.zero_()
-    with pytest.warns(CollapseWarning, match=r"layer 'bert\.encoder\.layer\.\d.*to 0\.143 of"):
+    with pytest.warns(CollapseWarning, match=r"layer 'bert\.encoder\.layer\.\d.*to 0\.143$"):
         rows = monitor(model)
     assert [row.rank for row in rows] == pytest.approx([1 / 7] * 2)
     assert monitor.should_stop
@@ -218,3 +218,23 @@ def test_the_example_in_the_how_to_prints_what_it_says(capsys):
     (example,) = re.findall(r"^```py\n(.*?)^```$", page.read_text(), re.M | re.S)
     exec(compile(example, page.name, "exec"), {})
     assert capsys.readouterr().out.splitlines() == re.findall(r"^print.*  # (.*)$", example, re.M)
+
+
+def test_a_collapse_of_attention_that_began_nearly_uniform_is_seen():
+    """As BERT begins: an effective rank of hardly more than one, which cannot fall to half."""
+    config = transformers.BertConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=100
+    )
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification(config)
+    monitor = RankMonitor({"input_ids": torch.randint(100, (4, 12))}, every=1, on_collapse="stop")
+    assert monitor(model)[0].effective_rank < 2 / 12
+    monitor(model)
+    assert not monitor.should_stop
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if ".query." in name:
+                value.zero_()
+    with pytest.warns(CollapseWarning, match=r"rank fell from 1.000 to 0.083"):
+        monitor(model)
+    assert monitor.should_stop

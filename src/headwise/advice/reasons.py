@@ -62,7 +62,8 @@ def heads_reason(best: Choice, limit: Limit | None, present: HeadGeometry | None
     words = f"Heads: {geometry.heads}, "
     if best.role == "present":
         return words + "as many as the model has."
-    words += "with what the budget leaves of the rank." if limit is None else LIMIT_WORDS[limit]
+    leaves = "the budget" if present is None else "the cost of the present model"
+    words += f"with what {leaves} leaves of the rank." if limit is None else LIMIT_WORDS[limit]
     beside = usual_heads(geometry.width) if present is None else present.heads
     return f"{words} {MANY_HEADS_WORDS}" if best.meets and geometry.heads > beside else words
 
@@ -81,6 +82,8 @@ def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
         return f"{reaches}; {asked}. {named(best.geometry)} would meet that at no higher cost."
     if best.rank > present.rank and best.floor <= present.floor:
         return f"{reaches}; {asked}. {named(best.geometry)} would come nearer at no higher cost."
+    if best.rank > present.rank:
+        return f"{reaches}; {asked}. {named(best.geometry)} would mix more, and look up less well."
     return f"{reaches}; {asked}, and what is left to choose from comes no nearer."
 
 
@@ -176,7 +179,7 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
     dimension = evidence.statistics.effective_dimension
     own = "embedded tokens fill" if evidence.learned else "tokens fill"
     held = f", of which the width passes on {evidence.width}" if dimension > evidence.width else ""
-    takes = f"{MARGIN} times that"
+    takes = f"{MARGIN} times that in training"
     if MARGIN * dimension > evidence.directions:
         narrow = evidence.directions < evidence.width
         takes += f", at most {'the numbers of a token' if narrow else 'the width'}"

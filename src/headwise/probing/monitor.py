@@ -42,6 +42,17 @@ class LayerRank:
     layer: str
     rank: float
     effective_rank: float
+    tokens: int = 0
+
+    @property
+    def above_one(self) -> float:
+        """The effective rank beyond the 1 that rows which are all alike still have, over tokens.
+
+        >>> LayerRank(0, "encoder", 1.0, 0.35, tokens=4).above_one
+        0.1
+        """
+        least = 1 / self.tokens if self.tokens else 0.0
+        return round(max(0.0, self.effective_rank - least), 12)
 
     def as_metrics(self) -> dict[str, float]:
         """The two numbers by name, as loggers take them."""
@@ -53,8 +64,9 @@ class RankMonitor:
     """Looks at the same few sequences every ``every`` steps, and at what becomes of the rank.
 
     ``inputs`` is what the model is called with: a tensor, a tuple of arguments, or a mapping of
-    named ones. A layer has collapsed when its effective rank falls below ``collapse`` times what
-    it was at the first look; then the monitor warns, sets ``should_stop``, or does nothing. It
+    named ones. A layer has collapsed when its rank, or what its effective rank has above the one
+    that equal rows have, falls below ``collapse`` times what it was at the first look; then the
+    monitor warns, sets ``should_stop``, or does nothing. It
     reads headwise's own layers, ``torch.nn.MultiheadAttention`` and Hugging Face models. In a
     plain loop call it after each step; ``lightning()`` and ``transformers()`` make callbacks for
     those trainers, which look first before training begins.
@@ -91,7 +103,7 @@ class RankMonitor:
         self.on_collapse, self.log = on_collapse, log
         self.rows: list[LayerRank] = []
         self.should_stop = False
-        self._first: dict[str, float] = {}
+        self._first: dict[str, LayerRank] = {}
         self._fallen: set[str] = set()
         self._calls = 0
         self._last: int | None = None
@@ -154,15 +166,18 @@ class RankMonitor:
         model(*(_moved(value, device) for value in given))
 
     def _judge(self, row: LayerRank) -> None:
-        first = self._first.setdefault(row.layer, row.effective_rank)
-        if row.effective_rank >= self.collapse * first or row.layer in self._fallen:
+        first = self._first.setdefault(row.layer, row)
+        fallen = row.rank < self.collapse * first.rank
+        fallen |= row.above_one < self.collapse * first.above_one
+        if not fallen or row.layer in self._fallen:
             return
         self._fallen.add(row.layer)
         if self.on_collapse == "ignore":
             return
         warnings.warn(
-            f"the effective rank of layer {row.layer!r} fell from {first:.3f} to "
-            f"{row.effective_rank:.3f} of the tokens at step {row.step}",
+            f"layer {row.layer!r} collapsed at step {row.step}: of the tokens, its rank fell from "
+            f"{first.rank:.3f} to {row.rank:.3f}, its effective rank from "
+            f"{first.effective_rank:.3f} to {row.effective_rank:.3f}",
             CollapseWarning,
             stacklevel=4,
         )
@@ -184,7 +199,7 @@ def _row(step: int, name: str, view: AttentionView) -> LayerRank:
     found, tokens = measure(meant.logits()), min(view.queries.shape[-2], view.keys.shape[-2])
     middle = (found.rank.low + found.rank.high).double().mean() / 2
     effective = found.effective_rank.mean()
-    return LayerRank(step, name, float(middle) / tokens, float(effective) / tokens)
+    return LayerRank(step, name, float(middle) / tokens, float(effective) / tokens, tokens)
 
 
 def _moved(value: Any, device: torch.device) -> Any:
