@@ -5,8 +5,8 @@ from __future__ import annotations
 from headwise.experiments.train_incontext import TrainInContext
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
 from headwise.papers.heads2024.costs import cheap_first
+from headwise.papers.heads2024.remarks import schedule_remarks
 from headwise.papers.heads2024.schedules import IN_CONTEXT, IN_CONTEXT_HIGH
-from headwise.papers.heads2024.trained import schedule_remarks
 from headwise.papers.printed import printed_table
 from headwise.papers.trained_rows import (
     Place,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.heads2024.remarks import (
+    schedule_remarks,
+    stuck_remark,
+)
 from headwise.papers.heads2024.schedules import LARGE_N
 from headwise.papers.heads2024.trained import (
     grouped,
     protocol_panels,
     protocol_table,
-    schedule_remarks,
-    stuck_remark,
     two_layers,
 )
 from headwise.papers.trained_rows import Place, diverged_remark, seeds_by

@@ -7,19 +7,21 @@ from dataclasses import replace
 from headwise.papers.comparison import Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
+from headwise.papers.heads2024.remarks import (
+    early_remark,
+    left_out_remark,
+    schedule_remarks,
+    stuck_remark,
+)
 from headwise.papers.heads2024.schedules import RANK_DEPTH
 from headwise.papers.heads2024.trained import (
     depth_words,
-    early_remark,
     ends_early,
     exponent,
-    left_out_remark,
     protocol_panels,
     protocol_table,
-    schedule_remarks,
     scheduled,
     shown_field,
-    stuck_remark,
 )
 from headwise.papers.printed import printed_table
 from headwise.papers.trained_rows import Place, diverged_remark, over_seeds, seeds_by, trained_cell

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.heads2024.remarks import (
+    early_remark,
+    schedule_remarks,
+    stuck_remark,
+)
 from headwise.papers.heads2024.schedules import ROLE_OF_D
 from headwise.papers.heads2024.trained import (
-    early_remark,
     grouped,
     protocol_panels,
     protocol_table,
-    schedule_remarks,
-    stuck_remark,
     two_layers,
 )
 from headwise.papers.trained_rows import diverged_remark

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.heads2024.remarks import (
+    early_remark,
+    left_out_remark,
+    schedule_remarks,
+    stuck_remark,
+)
 from headwise.papers.heads2024.schedules import ROLE_OF_N
 from headwise.papers.heads2024.trained import (
-    early_remark,
     grouped,
-    left_out_remark,
     protocol_panels,
     protocol_table,
-    schedule_remarks,
     shown_field,
-    stuck_remark,
     two_layers,
 )
 from headwise.papers.printed import printed_table

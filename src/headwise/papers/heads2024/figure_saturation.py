@@ -7,7 +7,8 @@ from headwise.experiments.measure_rank import MeasureRank
 from headwise.papers.critical import NEEDED_THRESHOLD
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
 from headwise.papers.heads2024.figure_rank_depth import SIZES, questions
-from headwise.papers.heads2024.trained import protocol_panels, schedule_remarks
+from headwise.papers.heads2024.remarks import schedule_remarks
+from headwise.papers.heads2024.trained import protocol_panels
 from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve
 from headwise.papers.trained_rows import seeds_by
 from headwise.report import Panel

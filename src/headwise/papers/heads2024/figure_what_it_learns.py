@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.figure_rank_depth import questions
-from headwise.papers.heads2024.trained import schedule_remarks
+from headwise.papers.heads2024.remarks import schedule_remarks
 from headwise.papers.printed import printed_table
 from headwise.papers.trained_rows import over_seeds, seeds_by, trained_curve
 from headwise.report import Curve, Line, Panel, Table
