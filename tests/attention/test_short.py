@@ -4,7 +4,6 @@ The kernels themselves run on a GPU, or with TRITON_INTERPRET=1 on any machine w
 """
 
 import os
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -15,7 +14,7 @@ from headwise.attention import HeadGeometry, mha, short
 from headwise.attention.short import SERVED, served, short_attention
 from headwise.randomness import stream
 from headwise.training import Settings
-from headwise.training.precision import products
+from headwise.training.precision import float32_products, products
 
 cuda = [
     pytest.mark.cuda,
@@ -161,33 +160,23 @@ def noting(monkeypatch):
     return passes
 
 
-@contextmanager
-def allowed(level):
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(level)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
 @pytest.mark.parametrize(("before", "rounded"), [("high", True), ("highest", False)])
 @pytest.mark.parametrize("after", ["high", "highest"])
 def test_the_backward_pass_rounds_as_the_forward_pass_did(before, after, rounded, noting):
     q, k, v, direction = heads(2, 5, 3, 4)
     leaves = [t.requires_grad_() for t in (q, k, v)]
-    with allowed(before):
+    with float32_products(before):
         out = short_attention(*leaves, 0.7, True)
-    with allowed(after):
+    with float32_products(after):
         found = torch.autograd.grad(out, leaves, direction)
     assert noting.noted == [("forward", rounded), ("backward", rounded)]
     wanted = answer_and_gradients(by_definition, q, k, v, direction, causal=True)
     assert farthest([out, *found], wanted) <= 1e-6
 
 
-def test_fewer_bits_are_summed_exactly_whatever_is_allowed(noting):
+def test_fewer_bits_are_summed_exactly_whatever_is_float32_products(noting):
     given = heads(2, 5, 3, 4, dtype=torch.bfloat16)
-    with allowed("high"):
+    with float32_products("high"):
         answer_and_gradients(short_attention, *given)
         assert not short._small(torch.zeros(1, 100, 1, 64, dtype=torch.bfloat16))
         assert short._small(torch.zeros(1, 100, 1, 64))

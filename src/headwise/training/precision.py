@@ -18,7 +18,7 @@ def exact_products() -> Iterator[None]:
     ...     torch.get_float32_matmul_precision()
     'highest'
     """
-    with _products("highest"):
+    with float32_products("highest"):
         yield
 
 
@@ -30,7 +30,7 @@ def products(settings: Settings) -> Iterator[None]:
     ...     torch.get_float32_matmul_precision()
     'highest'
     """
-    with _products("high" if settings.precision == "tf32" else "highest"):
+    with float32_products("high" if settings.precision == "tf32" else "highest"):
         yield
 
 
@@ -50,7 +50,13 @@ def rounded(settings: Settings) -> torch.autocast:
 
 
 @contextmanager
-def _products(level: str) -> Iterator[None]:
+def float32_products(level: str) -> Iterator[None]:
+    """Inside, products of float32 are taken at this level of torch's; then as before.
+
+    >>> with float32_products("high"):
+    ...     torch.get_float32_matmul_precision()
+    'high'
+    """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(level)
     try:
