@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import torch
 
-from headwise.advice.curves import HALF_WIDTH, Start, head_dim_grid
-from headwise.advice.embedding import TokenSet, token_set
-from headwise.advice.measuring import (
+from headwise.advice.band import (
     ASKED,
     FURTHER,
     MOST,
-    MOST_HEAD_DIM,
     MOST_LARGE,
     band,
     more_sequences,
-    ratios_of_seed,
     settled_rows,
     shrinking,
 )
+from headwise.advice.curves import HALF_WIDTH, Start, head_dim_grid
+from headwise.advice.embedding import TokenSet, token_set
+from headwise.advice.measuring import MOST_HEAD_DIM, ratios_of_seed
 from headwise.advice.sources import Reading, tokens_from
 from headwise.randomness import stream, stream_seed
 from recording import RECORDS, markdown_table, provenance, write_record

@@ -4,15 +4,12 @@ import pytest
 import torch
 
 from headwise import advise
-from headwise.advice.curves import head_dim_grid
+from headwise.advice.band import FURTHER, MOST_LARGE, band
+from headwise.advice.curves import HALF_WIDTH, head_dim_grid
 from headwise.advice.embedding import TokenSet
 from headwise.advice.gathering import evidence_of
 from headwise.advice.measuring import (
-    FURTHER,
-    HALF_WIDTH,
-    MOST_LARGE,
     Sampling,
-    band,
     causal_plateau_ratio,
     measured_curve,
     ratios_of_seed,
@@ -148,8 +145,8 @@ class TestUnevenSequences:
         assert bool(((mean - truth).abs() <= half).all())
 
     def test_where_it_stays_wide_differences_decide(self, monkeypatch):
-        monkeypatch.setattr("headwise.advice.measuring._MOST_ENTRIES", 0)
-        monkeypatch.setattr("headwise.advice.measuring._SEQUENCES", 1)
+        monkeypatch.setattr("headwise.advice.band.MOST_ENTRIES", 0)
+        monkeypatch.setattr("headwise.advice.band.SEQUENCES", 1)
         curve = measured_curve(uneven(), "model", Sampling())
         assert max(curve.half_width) > HALF_WIDTH
         assert max(curve.below_top_half_width) < max(curve.half_width)
@@ -161,8 +158,8 @@ class TestUnevenSequences:
     def test_that_it_is_wide_is_said(self, monkeypatch):
         narrow = advise(uneven().values)
         assert not any("The band is" in line for line in narrow.findings)
-        monkeypatch.setattr("headwise.advice.measuring._MOST_ENTRIES", 0)
-        monkeypatch.setattr("headwise.advice.measuring._SEQUENCES", 1)
+        monkeypatch.setattr("headwise.advice.band.MOST_ENTRIES", 0)
+        monkeypatch.setattr("headwise.advice.band.SEQUENCES", 1)
         wide = advise(uneven().values)
         assert any("these sequences differ greatly" in line for line in wide.findings)
 

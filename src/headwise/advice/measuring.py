@@ -9,7 +9,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.advice.curves import HALF_WIDTH, RankCurve, Start, head_dim_grid
+from headwise.advice.band import (
+    SEQUENCES,
+    Draw,
+    band,
+    half_widths_below_the_top,
+    narrow_rows,
+    sequences_per_seed,
+)
+from headwise.advice.curves import RankCurve, Start, head_dim_grid
 from headwise.advice.embedding import TokenSet, as_seen
 from headwise.advice.question import MaskName, checked_mask
 from headwise.attention.masks import EVERYTHING, Causal, Mask
@@ -19,22 +27,8 @@ from headwise.shapes import Float
 from headwise.spectra import count
 from headwise.theory.plateau import plateau_ratio
 
-#: Seeds before the band is looked at for the first time, seeds added then, and the most.
-FIRST, MORE, MOST = 8, 4, 64
-
-#: After so many seeds it is asked whether the most would do. If not, each seed takes more
-#: sequences, and so many seeds are the most: some twelve are the cheapest way to a narrow band.
-ASKED, MOST_LARGE = 16, 24
-
-#: The band is where the mean of this many further seeds lies.
-FURTHER = 20
-
 #: The largest head dimension measured.
 MOST_HEAD_DIM = 128
-
-# Sequences per seed: enough to average over, few enough that long ones stay quick; and the most
-# entries of attention for sequences that differ greatly.
-_SEQUENCES, _ENTRIES, _MOST_ENTRIES = 32, 2**16, 2**19
 
 Progress = Callable[[int], None]
 
@@ -62,7 +56,7 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
 
     >>> white = torch.randn(4, 12, 8, generator=torch.Generator().manual_seed(0)).double()
     >>> curve = measured_curve(TokenSet(white, 8, "given"), "paper", Sampling())
-    >>> curve.head_dims, max(curve.half_width) <= HALF_WIDTH
+    >>> curve.head_dims, max(curve.half_width) <= 0.03
     ((1, 2, 3, 4, 6, 8), True)
     """
     dims = head_dim_grid(min(tokens.width, MOST_HEAD_DIM))
@@ -76,7 +70,7 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
 
         return drawn
 
-    rows = _narrow_rows(drawing, tokens.length)
+    rows = narrow_rows(drawing, tokens.length)
     mean, half = band(rows, tokens.length)
     plateau, source = _plateau(tokens, start, mean, sampling)
     return RankCurve(
@@ -88,104 +82,8 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
         plateau,
         source,
         sampling.mask,
-        _half_widths_below_the_top(rows, tokens.length),
+        half_widths_below_the_top(rows, tokens.length),
     )
-
-
-Draw = Callable[[int], Tensor]
-
-
-def _narrow_rows(drawing: Callable[[int], Draw], length: int) -> Float[Tensor, "seeds dims"]:
-    """Seeds whose band is narrow, with more sequences each where they differ greatly."""
-    few = sequences_per_seed(length)
-    rows = settled_rows(drawing(few), length, ask=True)
-    half = float(band(rows, length)[1].max())
-    if half <= HALF_WIDTH:
-        return rows
-    return settled_rows(drawing(more_sequences(half, length)), length, most=MOST_LARGE)
-
-
-def more_sequences(half: float, length: int) -> int:
-    """How many sequences each seed takes where the usual number leaves a band this wide.
-
-    >>> more_sequences(0.06, 128), more_sequences(0.6, 128)
-    (20, 32)
-    """
-    few = sequences_per_seed(length)
-    # The band shrinks with the root of the sequences; somewhat more than that, to be sure.
-    wanted = math.ceil(1.2 * few * (half / HALF_WIDTH) ** 2)
-    return min(wanted, max(few, _MOST_ENTRIES // length**2))
-
-
-def _half_widths_below_the_top(
-    ratios: Float[Tensor, "seeds dims"], length: int
-) -> tuple[float, ...]:
-    """How well each difference to the highest point is known; nothing where the band is narrow.
-
-    Heads of one seed share sequences and columns, so where sequences differ greatly a
-    difference is known far better than a rank.
-    """
-    if float(band(ratios, length)[1].max()) <= HALF_WIDTH:
-        return ()
-    top = int(ratios.mean(0).argmax())
-    return tuple(band(ratios - ratios[:, top : top + 1], length)[1].tolist())
-
-
-def settled_rows(
-    drawn: Draw, length: int, most: int = MOST, ask: bool = False
-) -> Float[Tensor, "seeds dims"]:
-    """The ratios of as many seeds as make the band narrow enough, or of the most.
-
-    With ``ask`` they end early where the most would not do by far.
-
-    >>> ratios = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double() / 5
-    >>> len(settled_rows(lambda number: ratios[number], length=16))
-    60
-    >>> wide = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double()
-    >>> [len(settled_rows(lambda number: wide[number], 16, ask=ask)) for ask in (True, False)]
-    [16, 64]
-    """
-    rows: list[Tensor] = []
-    wanted = FIRST
-    while True:
-        rows += [drawn(number) for number in range(len(rows), wanted)]
-        half = float(band(torch.stack(rows), length)[1].max())
-        hopeless = ask and wanted == ASKED and half * shrinking(ASKED, most) > 1.25 * HALF_WIDTH
-        if half <= HALF_WIDTH or wanted >= most or hopeless:
-            return torch.stack(rows)
-        wanted += MORE
-
-
-def shrinking(seeds: int, more: int) -> float:
-    """By what factor the band of so many seeds becomes that of more of the same spread.
-
-    >>> round(shrinking(16, 64), 2)
-    0.72
-    """
-    return _reach(more) / _reach(seeds)
-
-
-def _reach(seeds: int) -> float:
-    """The half width of the band in units of the spread of one seed."""
-    from scipy import special
-
-    quantile = float(special.stdtrit(seeds - 1, 0.975))
-    return quantile * math.sqrt(1 / seeds + 1 / FURTHER)
-
-
-def band(
-    ratios: Float[Tensor, "seeds dims"], length: int
-) -> tuple[Float[Tensor, " dims"], Float[Tensor, " dims"]]:
-    """Means over seeds, and the half width within which the mean of 20 more lies (95 %).
-
-    A spread of zero is not certainty: half a singular value in ``length`` is always open.
-
-    >>> mean, half = band(torch.tensor([[0.4], [0.6], [0.5]]).double(), 100)
-    >>> round(float(mean), 3), round(float(half), 3)
-    (0.5, 0.266)
-    """
-    least = 0.5 / length / sequences_per_seed(length)
-    return ratios.mean(0), torch.clamp(_reach(ratios.shape[0]) * ratios.std(0), min=least)
 
 
 def ratios_of_seed(
@@ -210,7 +108,7 @@ def ratios_of_seed(
     queries = inputs @ _weights(shape, start, seed, "queries")
     keys = inputs @ _weights(shape, start, seed, "keys")
     # A few sequences at a time: all dimensions of all of them would be much memory.
-    parts = zip(queries.split(_SEQUENCES), keys.split(_SEQUENCES), strict=True)
+    parts = zip(queries.split(SEQUENCES), keys.split(SEQUENCES), strict=True)
     found = torch.cat([_ranks(*part, dims, mask) for part in parts], dim=1)
     return found.mean(1) / tokens.length
 
@@ -227,15 +125,6 @@ def _ranks(
     found = count(scores)
     # Where rounding leaves the count open its middle is taken: a fraction of one in n.
     return (found.low + found.high).double() / 2
-
-
-def sequences_per_seed(length: int) -> int:
-    """How many sequences each seed averages over.
-
-    >>> sequences_per_seed(16), sequences_per_seed(512)
-    (32, 1)
-    """
-    return min(_SEQUENCES, max(1, _ENTRIES // length**2))
 
 
 def _weights(shape: tuple[int, int, int], start: Start, seed: int, name: str) -> Tensor:

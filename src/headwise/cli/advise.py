@@ -223,8 +223,9 @@ def _measured(
     options: Mapping[str, int | str],
     drawing: tuple[int, MaskName],
 ) -> Evidence:
+    from headwise.advice.band import FIRST
     from headwise.advice.gathering import evidence_of
-    from headwise.advice.measuring import FIRST, Sampling
+    from headwise.advice.measuring import Sampling
     from headwise.advice.question import checked_size
     from headwise.advice.sources import OPTIONS, Reading, kind_of, tokens_from
     from headwise.cli.console import progress
