@@ -64,13 +64,17 @@ Config = Annotated[
 ]
 Length = Annotated[
     float | None,
-    typer.Option("--length", help="Tokens in a sequence; alone: the law.", show_default=False),
+    typer.Option(
+        "--length",
+        help="Tokens in a sequence, a whole number such as 512 or 1e6; alone: the law.",
+        show_default=False,
+    ),
 ]
 Width = Annotated[
     int | None,
     typer.Option(
         "--width",
-        help="Width of the model; without it that of vectors, or 128 for ids.",
+        help="Width of the model; without it that of the vectors, 128 for ids and text.",
         show_default=False,
     ),
 ]
