@@ -88,9 +88,10 @@ RANK_DEPTH: dict[Scale, dict[tuple[int, int], tuple[Schedule, ...]]] = {
         (1, 64): (Schedule(6000, more=_FAST_WIDE),),
         (3, 1): (Schedule(8000, more=_slow_start(0.01, 0.5)),),
         (3, 8): (Schedule(8000, more=_slow_start(0.01, 0.5)),),
-        (3, 64): (Schedule(1500, (1, 4, 16, 64), more=_slow_start(0.0035, 0.5)),),
+        (3, 64): (Schedule(3600, (1, 4, 16, 64), more=_slow_start(0.006, 0.5)),),
         (5, 1): (Schedule(6000, more=_slow_start(0.0018, 0.6)),),
         (5, 8): (Schedule(6000, more=_slow_start(0.0018, 0.6)),),
+        (5, 64): (Schedule(4000, (16, 64), more=_slow_start(0.0018, 0.6)),),
     },
     Scale.PAPER: {(n, c): (Schedule(100_000, seeds=FIVE),) for n in (1, 3, 5) for c in (1, 8, 64)},
 }
