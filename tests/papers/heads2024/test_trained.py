@@ -175,12 +175,17 @@ def test_growing_n_is_a_claim_that_can_fail():
     assert [rising.claims[0][1], falling.claims[0][1]] == [True, False]
 
 
-def test_what_full_rank_learns_asks_nothing_new():
+def test_what_full_rank_learns_asks_nothing_new_but_the_papers_rate():
     asked = {spec.key for spec in FIGURE_RANK_DEPTH.specs(Scale.GPU)}
-    assert {spec.key for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU)} <= asked
+    new = [spec for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU) if spec.key not in asked]
+    assert {(spec.copies, spec.learning_rate) for spec in new} == {(8, 0.01), (64, 0.01)}
+
+
+def test_what_full_rank_learns():
     found = presented(FIGURE_WHAT_IT_LEARNS, Scale.GPU, lambda spec: 0.5)
-    assert found.tables[0].rows[0] == (1, 179.0, 179.6, 100, 2399.0)
-    assert found.tables[1].rows[0] == (1, 179.0, None, 100, None)
+    assert found.tables[0].rows[0] == (1, 0.1, 0.603, 179.0, 179.6, 100, 2399.0)
+    assert found.tables[1].rows[0] == (1, 0.1, 0.603, 179.0, None, 100, None)
+    assert [row[:2] for row in found.tables[0].rows[1:3]] == [(8, 0.01), (8, 0.1)]
     angle, size, fresh, _ = found.panels
     assert [curve.printed.y for curve in angle.curves] == [(179.6,), (176.3,), (168.5,)]
     assert [curve.printed.y for curve in size.curves] == [(2399.0,), (1533.0,), (1477.0,)]
@@ -191,7 +196,7 @@ def test_a_run_that_learnt_nothing_and_a_cell_left_out_are_named():
     stuck = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 1.0 if s.layers == 5 else 0.3)
     told = " ".join(stuck.remarks)
     assert "runs ended above the trivial loss" in told
-    assert "5 layers, c 2 at every r" in told
+    assert "5 layers, c 2 at r = 1, 2, 4, 8, 32" in told
     whole = presented(FIGURE_RANK_DEPTH, Scale.PAPER, lambda s: 0.3)
     assert not any(words in " ".join(whole.remarks) for words in ("not trained", "ended above"))
 

@@ -13,7 +13,7 @@ from headwise.papers.heads2024.remarks import (
     schedule_remarks,
     stuck_remark,
 )
-from headwise.papers.heads2024.schedules import RANK_DEPTH
+from headwise.papers.heads2024.schedules import RANK_DEPTH, ByDepth
 from headwise.papers.heads2024.trained import (
     depth_words,
     ends_early,
@@ -42,12 +42,12 @@ ZERO_OUTPUT = 1e-3
 Printed = dict[tuple[int, float], dict[Place, float]]
 
 
-def questions(scale: Scale) -> list[Spec]:
+def questions(scale: Scale, table: ByDepth = RANK_DEPTH) -> list[Spec]:
     """What is asked at a scale, cheap runs first."""
     width, tokens = SIZES[scale]
     return cheap_first(
         spec
-        for (layers, copies), schedules in RANK_DEPTH[scale].items()
+        for (layers, copies), schedules in table.get(scale, {}).items()
         for schedule in schedules
         for spec in scheduled(schedule, width=width, tokens=tokens, layers=layers, copies=copies)
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.figure_rank_depth import questions
 from headwise.papers.heads2024.remarks import schedule_remarks
+from headwise.papers.heads2024.schedules import GENTLE
 from headwise.papers.printed import printed_table
 from headwise.papers.trained_rows import over_seeds, seeds_by, trained_curve
 from headwise.report import Curve, Line, Panel, Table
@@ -21,26 +22,47 @@ SHOWN = {"fixed": "fixed set", "fresh": "fresh data"}
 
 
 def _questions(scale: Scale) -> list[Spec]:
-    """The one-layer runs of the figure of rank and depth: nothing new is trained."""
-    return [spec for spec in questions(scale) if spec.content["layers"] == 1]
+    """The one-layer runs of the figure of rank and depth, and those at the paper's own rate."""
+    fast = [spec for spec in questions(scale) if spec.content["layers"] == 1]
+    return [*fast, *questions(scale, GENTLE)]
 
 
 def _present(answers: Answers) -> Presentation:
     rows = answers.rows()
     width = max(row["width"] for row in rows)
     full = [row for row in rows if row["rank"] == width]
+    gentle = _gentle(rows)
     printed = {} if answers.scale in (Scale.MINIATURE, Scale.LAPTOP) else _printed()
     return Presentation(
-        panels=tuple(panel for protocol in SHOWN for panel in _panels(rows, protocol, printed)),
+        panels=tuple(panel for protocol in SHOWN for panel in _panels(gentle, protocol, printed)),
         tables=tuple(_table(full, protocol, printed) for protocol in SHOWN),
-        claims=_claims([row for row in full if row["protocol"] == "fixed"], answers.scale),
+        claims=_claims([row for row in gentle if row in full], answers.scale),
         remarks=(
             *schedule_remarks(answers, "100,000 steps and five"),
             "The nearest that a form of rank r can come to −I is a multiple of −P, P a projection "
             "on r dimensions: an angle of acos(−√(r/d)), the thin line.",
+            *_rate_remark(rows),
             "Angles are in degrees and sizes in units of √d, so the rule for losses is not applied "
             "to them; the size grows with the length of training.",
         ),
+    )
+
+
+def _gentle(rows: list[Row]) -> list[Row]:
+    """Of each number of heads the runs at the lowest rate."""
+    lowest = {
+        copies: min(row["learning_rate"] for row in own) for copies, own in _by_copies(rows).items()
+    }
+    return [row for row in rows if row["learning_rate"] == lowest[row["copies"]]]
+
+
+def _rate_remark(rows: list[Row]) -> tuple[str, ...]:
+    """Said where a number of heads was trained at several rates."""
+    if len(_gentle(rows)) == len(rows):
+        return ()
+    return (
+        "Of a number of heads that was trained at several rates the panels show the lowest, the "
+        "table all. At a higher rate heads share the work in another way.",
     )
 
 
@@ -76,7 +98,7 @@ def _claims(full: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
     """In miniature nothing is trained long enough to judge."""
     if scale is Scale.MINIATURE:
         return ()
-    pointing = all(row["angle"] > 160 for row in full)
+    pointing = all(row["angle"] > 160 for row in full if row["protocol"] == "fixed")
     return (("full-rank heads point at −I: a median angle above 160 degrees", pointing),)
 
 
@@ -123,21 +145,33 @@ def _curves(rows: list[Row], field: str, printed: Printed) -> tuple[Curve, ...]:
 def _table(full: list[Row], protocol: str, printed: Printed) -> Table:
     lines = []
     own = [row for row in full if row["protocol"] == protocol]
-    for copies, rows in _by_copies(own).items():
-        angle, size = (over_seeds(rows, field) for field in ("angle", "form_size"))
+    for (copies, rate), rows in _by_copies_and_rate(own).items():
+        angle, size, loss = (
+            over_seeds(rows, field) for field in ("angle", "form_size", "test_loss")
+        )
         beside = printed.get(copies, {}) if protocol == "fixed" else {}
         lines.append(
             (
                 copies,
+                rate,
+                loss and round(loss.mean, 3),
                 angle and round(angle.mean, 1),
                 beside.get("angle"),
                 size and round(size.mean),
                 beside.get("form_size"),
             )
         )
-    columns = ("full-rank heads", "angle to I", "printed", "‖M‖_F / √d", "printed size")
+    columns = (
+        *("full-rank heads", "rate", "test loss", "angle to I", "printed"),
+        *("‖M‖_F / √d", "printed size"),
+    )
     title = f"What full rank learns, {SHOWN[protocol]} (degrees, mean over seeds)"
     return Table(columns, tuple(lines), title=title)
+
+
+def _by_copies_and_rate(rows: list[Row]) -> dict[tuple[int, float], list[Row]]:
+    keys = sorted({(row["copies"], row["learning_rate"]) for row in rows})
+    return {k: [r for r in rows if (r["copies"], r["learning_rate"]) == k] for k in keys}
 
 
 FIGURE_WHAT_IT_LEARNS = Exhibit(
