@@ -79,15 +79,15 @@ SWEEPS_OF: dict[Regime, tuple[SweepName, ...]] = {
 #: Regimes in which the best is sought among all that was trained, not among the choices alone.
 OPEN: tuple[Regime, ...] = ("half", "free")
 
-#: More heads than this were trained on some tasks only, and are no choice.
-MOST_HEADS = 32
+#: At half of the parameters more heads than this were trained on some tasks only: no choice there.
+MOST_HEADS: dict[Regime, int] = {"half": 32}
 
 
 def choices(task: str, regime: Regime) -> tuple[HeadGeometry, ...]:
     """What a rule may choose in a regime, smallest rank first."""
     sweeps = (BENCHES[task].geometries(sweep) for sweep in SWEEPS_OF[regime])
-    found = (geometry for sweep in sweeps for geometry in sweep if geometry.heads <= MOST_HEADS)
-    return tuple(dict.fromkeys(found))
+    found = dict.fromkeys(geometry for sweep in sweeps for geometry in sweep)
+    return tuple(g for g in found if g.heads <= MOST_HEADS.get(regime, g.heads))
 
 
 def everything(rows: Iterable[Row], task: str) -> tuple[HeadGeometry, ...]:
