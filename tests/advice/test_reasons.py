@@ -49,3 +49,20 @@ def test_outside_the_band_it_is_said_how_far(shift, side):
     words = said(shift, half=0.01)
     assert "does not describe them" in words
     assert f"up to 0.040 {side} it (at head dimension 8, band ± 0.010)" in words
+
+
+def about(**changed) -> str:
+    statistics = replace(STATISTICS, **changed)
+    evidence = Evidence("tokens", 64, 32, (law_curve(64, 32),), statistics, 0)
+    return " ".join(findings(evidence, choose_rank(evidence.curves, 30.0, 32, False, "data")))
+
+
+@pytest.mark.parametrize(("distinct", "said_so"), [(31, True), (119, True), (121, False)])
+def test_tokens_too_few_to_show_their_dimension_are_named(distinct, said_so):
+    assert (f"Few tokens: {distinct} different ones" in about(distinct=distinct)) is said_so
+    assert "Few tokens" not in about(distinct=distinct, learned=True)
+
+
+@pytest.mark.parametrize(("share", "said_so"), [(0.3, False), (0.4, True)])
+def test_a_token_that_is_nearly_everywhere_is_named(share, said_so):
+    assert ("Repeats: 40% of the tokens" in about(repeated=share)) is said_so

@@ -100,3 +100,13 @@ def test_the_embedding_fits_the_tokens():
     assert (ids.embedding, ids.vocabulary, ids.learned) == ("table", 4, True)
     torch.testing.assert_close(ids.embedded(0)[0, 1], ids.embedded(0)[0, 1])
     assert not torch.equal(ids.embedded(0), ids.embedded(1))
+
+
+def test_different_tokens_are_counted_one_by_one():
+    values = torch.randn(3, 5, 7, generator=torch.Generator().manual_seed(0)).double()
+    values[:, 2:] = values[0, 0]
+    found = token_statistics(token_set(values, None), 0)
+    rows = {tuple(row) for row in values.flatten(0, 1).tolist()}
+    assert (found.distinct, found.repeated) == (len(rows), 10 / 15)
+    ids = token_statistics(token_set(torch.tensor([[4, 1, 4, 4], [1, 4, 9, 2]]), 8), 0)
+    assert (ids.distinct, ids.repeated) == (4, 0.5)

@@ -16,7 +16,8 @@ class TokenStatistics:
     covariance; ``mean_share`` how much of their mean square the common mean holds;
     ``cosine_spread`` the root mean square of the cosine between two tokens of a sequence, 0 for
     orthonormal ones; ``orthonormality`` the rank paper's ‖C − I‖_F / n². ``numbers`` is how many
-    numbers a token has, where it is a vector.
+    numbers a token has, where it is a vector; ``distinct`` how many different tokens were looked
+    at, and ``repeated`` the share of the most frequent of them.
     """
 
     sequences: int
@@ -28,6 +29,8 @@ class TokenStatistics:
     orthonormality: float
     learned: bool
     numbers: int | None = None
+    distinct: int | None = None
+    repeated: float = 0.0
 
 
 @dataclass(frozen=True)

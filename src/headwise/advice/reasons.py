@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwise.advice.curves import HALF_WIDTH, START_WORDS, RankCurve
-from headwise.advice.evidence import Evidence
+from headwise.advice.evidence import Evidence, TokenStatistics
 from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, usual_heads
 from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
 from headwise.advice.retrieval import NEGLIGIBLE
@@ -14,6 +14,13 @@ from headwise.geometry import HeadGeometry
 
 #: A mean that holds more than this share of the mean square is worth a word.
 LARGE_MEAN = 0.25
+
+#: An effective dimension above this share of the number of different tokens is read too low: of
+#: isotropic tokens by a seventh.
+TOO_FEW = 0.25
+
+#: One token that makes up more than this share of all is worth a word.
+MOSTLY_ONE = 1 / 3
 
 #: Cosines below this are those of nearly orthonormal tokens, which the law describes.
 NEARLY_ORTHONORMAL = 0.15
@@ -217,7 +224,7 @@ def _about_tokens(evidence: Evidence) -> list[str]:
         dims = ", ".join(map(str, bounded))
         bound = f"At this length the law's values at head dimensions {dims} are upper bounds."
         return ([bound] if bounded else []) + _about_mask(evidence)
-    lines = [*_about_mask(evidence), _mean(found.mean_share)]
+    lines = [*_about_mask(evidence), _mean(found.mean_share), *_sample(found)]
     by_start = {curve.start: curve for curve in evidence.curves}
     if "law" in by_start and "paper" in by_start:
         near = f"Tokens are nearly orthonormal (cosines of about {found.cosine_spread:.2f})"
@@ -232,6 +239,24 @@ def _mean(share: float) -> str:
     return (
         f"{words} Inputs that are not centred lower the rank of attention: subtract the mean first."
     )
+
+
+def _sample(found: TokenStatistics) -> list[str]:
+    """Said where the tokens given are too few, or mostly one, to speak for others."""
+    lines = []
+    known = None if found.learned else found.distinct
+    if known is not None and found.effective_dimension > known * TOO_FEW:
+        lines.append(
+            f"Few tokens: {known:,} different ones were given, which show no more than "
+            f"{min(known - 1, found.numbers or found.width)} dimensions. Of more the "
+            "effective dimension, and with it the rank that retrieval takes, may be larger."
+        )
+    if found.repeated > MOSTLY_ONE:
+        lines.append(
+            f"Repeats: {found.repeated:.0%} of the tokens are one and the same. If that is "
+            "padding, leave it out and ask again: it was measured like any other token."
+        )
+    return lines
 
 
 def _about_mask(evidence: Evidence) -> list[str]:

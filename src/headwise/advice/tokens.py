@@ -9,6 +9,7 @@ from torch import Tensor
 
 from headwise.advice.embedding import TokenSet
 from headwise.advice.evidence import TokenStatistics
+from headwise.randomness import stream
 from headwise.shapes import Float
 
 #: Tokens beyond this number add nothing to the statistics.
@@ -30,6 +31,7 @@ def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
     cosines = _cosines(embedded[:64])
     off = cosines - torch.eye(tokens.length, dtype=torch.float64)
     pairs = tokens.length * (tokens.length - 1)
+    counts = _counts(few)
     return TokenStatistics(
         tokens.sequences,
         tokens.length,
@@ -40,6 +42,8 @@ def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
         float(off.square().sum((-2, -1)).sqrt().mean()) / tokens.length**2,
         tokens.learned,
         None if tokens.learned else tokens.values.shape[-1],
+        len(counts),
+        int(counts.max()) / int(counts.sum()),
     )
 
 
@@ -56,6 +60,16 @@ def effective_dimension(rows: Float[Tensor, "m c"]) -> float:
     eigenvalues = torch.linalg.eigvalsh(centred.mT @ centred).clamp(min=0)
     shares = eigenvalues / eigenvalues.sum().clamp(min=1e-300)
     return float(torch.special.entr(shares).sum().exp())
+
+
+def _counts(tokens: TokenSet) -> Tensor:
+    """How often each different token is there."""
+    if tokens.learned:
+        return tokens.values.unique(return_counts=True)[1]
+    rows = tokens.values.flatten(0, 1)
+    # A sum with random weights tells vectors apart; equal ones are summed in the same order.
+    weights = torch.randn(rows.shape[-1], generator=stream(0, "distinct"), dtype=rows.dtype)
+    return (rows * weights).sum(-1).unique(return_counts=True)[1]
 
 
 def _mean_share(rows: Float[Tensor, "m c"]) -> float:
