@@ -294,3 +294,13 @@ def test_what_is_farther_from_the_need_is_not_called_nearer(write):
 def test_another_kind_than_the_models_own_is_kept(write):
     answer = advise_config(write(LLAMA), length=64, constraints=Constraints(kind="mla"))
     assert all(isinstance(choice.geometry, LatentGeometry) for choice in answer.choices)
+
+
+@pytest.mark.parametrize(
+    ("named", "assumed"), [({}, True), ({"max_position_embeddings": 64}, False)]
+)
+def test_a_length_that_no_config_names_is_said_to_be_assumed(write, named, assumed):
+    place = write({"hidden_size": 64, "num_attention_heads": 4, **named})
+    words = "2,048 tokens, assumed since the config names no length"
+    assert (words in " ".join(str(advise_config(place)).split())) is assumed
+    assert words not in " ".join(str(advise_config(place, length=32)).split())

@@ -79,5 +79,7 @@ def advise_config(
     """
     config = read_config(path)
     width = config.geometry.width
-    evidence = numbers_evidence(length or config.context, width, mask or config.mask)
+    assumed = not length and not config.context_told
+    asked = (length or config.context, width, mask or config.mask)
+    evidence = numbers_evidence(*asked, assumed=assumed)
     return decide_for(config, evidence, budget, constraints, need)

@@ -41,10 +41,14 @@ USUAL_CONTEXT = 2048
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The attention geometry of a model, its context, family and sizes, and its JSON."""
+    """The attention geometry of a model, its context, family and sizes, and its JSON.
+
+    ``context_told`` says whether the context is the config's own.
+    """
 
     geometry: HeadGeometry
     context: int
+    context_told: bool
     family: str
     sizes: KnownSizes
     mask: MaskName
@@ -72,7 +76,8 @@ def read_config(path: Path | str) -> ModelConfig:
         )
     family = str(part.get("model_type") or raw.get("model_type") or "unknown")
     geometry, context = _geometry(part, path, family), _context(part, path)
-    return ModelConfig(geometry, context, family, told_sizes(part, raw), _mask(part, raw), raw)
+    told = (context or USUAL_CONTEXT, context is not None)
+    return ModelConfig(geometry, *told, family, told_sizes(part, raw), _mask(part, raw), raw)
 
 
 def _mask(part: dict[str, Any], raw: dict[str, Any]) -> MaskName:
@@ -163,11 +168,11 @@ def _latent(part: dict[str, Any], path: Path, width: int, heads: int) -> LatentG
     return LatentGeometry(width, heads, heads, content + rope, values, latent, queries, rope)
 
 
-def _context(part: dict[str, Any], path: Path) -> int:
+def _context(part: dict[str, Any], path: Path) -> int | None:
     found = _number(part, FIELDS["context"], path)
     if found is not None:
         return max(2, found)
     image, patch = (part.get(name) for name in ("image_size", "patch_size"))
     if isinstance(image, int) and isinstance(patch, int) and patch:
         return (image // patch) ** 2 + 1
-    return USUAL_CONTEXT
+    return None

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 MOST_LENGTH = 512
 
 
-def numbers_evidence(length: int | float, width: int | float, mask: MaskName = "none") -> Evidence:
-    """What is known from a length and a width: the law.
+def numbers_evidence(
+    length: int | float, width: int | float, mask: MaskName = "none", *, assumed: bool = False
+) -> Evidence:
+    """What is known from a length, named or assumed, and a width: the law.
 
     >>> numbers_evidence(128, 64).curves[0].start
     'law'
@@ -29,7 +31,8 @@ def numbers_evidence(length: int | float, width: int | float, mask: MaskName = "
     n = checked_size("the length", length, 2, 10**12)
     d = checked_size("the width", width, 2, 10**6)
     checked_mask(mask)
-    words = f"{n:,} tokens, width {d}{_mask_words(mask)}: the finite law, no data"
+    named = ", assumed since the config names no length" if assumed else ""
+    words = f"{n:,} tokens{named}, width {d}{_mask_words(mask)}: the finite law, no data"
     return Evidence(words, n, d, (law_curve(n, d),), None, 0, mask)
 
 

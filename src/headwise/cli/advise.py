@@ -198,6 +198,7 @@ def _evidence(
 ) -> Evidence:
     """From numbers where no data are named and there are numbers, else measured."""
     length, width = sizes
+    assumed = model is not None and not length and not model.context_told
     if model is not None:
         if width not in (None, model.geometry.width):
             raise UsageError(f"--config says width {model.geometry.width}, --width {width}")
@@ -209,7 +210,7 @@ def _evidence(
         if width is None:
             raise UsageError("--length needs --width: the law has no data to take it from")
         _refuse_without_data(options)
-        return numbers_evidence(length, width, drawing[1])
+        return numbers_evidence(length, width, drawing[1], assumed=assumed)
     if data is None and width is not None:
         raise UsageError(f"--width {width} needs --length (for the law) or --data (to measure)")
     return _measured(data or "digits", (length, width), options, drawing)
