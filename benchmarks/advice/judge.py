@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,15 +79,18 @@ SWEEPS_OF: dict[Regime, tuple[SweepName, ...]] = {
 #: Regimes in which the best is sought among all that was trained, not among the choices alone.
 OPEN: tuple[Regime, ...] = ("half", "free")
 
-#: At half of the parameters more heads than this were trained on some tasks only: no choice there.
+#: At half of the parameters more heads than this were trained on some tasks only.
 MOST_HEADS: dict[Regime, int] = {"half": 32}
 
 
-def choices(task: str, regime: Regime) -> tuple[HeadGeometry, ...]:
-    """What a rule may choose in a regime, smallest rank first."""
+def choices(
+    task: str, regime: Regime, trained: Collection[HeadGeometry] = ()
+) -> tuple[HeadGeometry, ...]:
+    """What a rule may choose in a regime, smallest rank first: more heads where trained."""
     sweeps = (BENCHES[task].geometries(sweep) for sweep in SWEEPS_OF[regime])
     found = dict.fromkeys(geometry for sweep in sweeps for geometry in sweep)
-    return tuple(g for g in found if g.heads <= MOST_HEADS.get(regime, g.heads))
+    most = MOST_HEADS.get(regime)
+    return tuple(g for g in found if most is None or g.heads <= most or g in trained)
 
 
 def everything(rows: Iterable[Row], task: str) -> tuple[HeadGeometry, ...]:
@@ -147,6 +150,7 @@ def judge(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Verdict]:
             more = everything(rows, task) if regime in OPEN else ()
             scores = of_one_device(rows, task, told[task]["trivial"], wanted, more)
             if complete(task, regime, scores):
+                wanted = choices(task, regime, scores)
                 question = Question(regime, BENCHES[task].shape.heads, evidence, wanted)
                 found += [verdict(n, rule, question, task, scores) for n, rule in RULES.items()]
     return found

@@ -82,13 +82,13 @@ def _summary_table(verdicts: Sequence[Verdict]) -> str:
 
 
 def _summary_line(found: Summary) -> list[str]:
-    behind = "" if found.rule == "headwise" else _points(found.behind, found.behind_error)
+    behind = "" if found.rule == "headwise" else _points(found.behind, found.behind_error, 2)
     ratio = "" if found.ratio is None else f"{found.ratio:.2f}"
-    return [found.rule, _points(found.regret, found.error), ratio, behind, f"{found.cost:.0%}"]
+    return [found.rule, _points(found.regret, found.error, 2), ratio, behind, f"{found.cost:.0%}"]
 
 
-def _points(value: float, error: float) -> str:
-    return f"{100 * value:.1f} ± {100 * error:.1f}"
+def _points(value: float, error: float, digits: int = 1) -> str:
+    return f"{100 * value:.{digits}f} ± {100 * error:.{digits}f}"
 
 
 def _missing(verdicts: Sequence[Verdict]) -> list[str]:
