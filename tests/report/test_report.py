@@ -245,3 +245,14 @@ def test_a_place_that_cannot_be_written(tmp_path):
 def test_panels_in_rows_leave_no_empty_axes(count):
     panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
     assert len(draw([panel] * count).axes) == count
+
+
+def test_panels_that_share_their_heights_have_one_range():
+    def panel(label, height, *, shared=True):
+        return Panel("a", "x", label, (Curve("it", Line((1, 2), (1, height))),), shared_y=shared)
+
+    low, high, other, own = draw(
+        [panel("y", 3), panel("y", 30), panel("z", 300), panel("y", 3000, shared=False)]
+    ).axes
+    assert low.get_ylim() == high.get_ylim()
+    assert high.get_ylim()[1] < other.get_ylim()[1] < own.get_ylim()[1]

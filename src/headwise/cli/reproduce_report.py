@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from headwise.cli.console import print_json, screen
-from headwise.papers.comparison import FLOOR, STANDARD_ERRORS, Cell, comparison_table, verdict
+from headwise.papers.comparison import Cell, comparison_table, verdict
 from headwise.papers.exhibit import Exhibit
 from headwise.papers.pages import summary_table, write_exhibits
 from headwise.papers.recorded import recorded_scales
@@ -20,10 +20,7 @@ from headwise.runs.executors.protocol import processors
 from headwise.runs.locations import DEFAULT_STORE
 
 #: What the star in the table of cells stands for: the rule of headwise.papers.comparison.
-STAR = (
-    f"* further from print than allowed: {FLOOR}, or {STANDARD_ERRORS:.0f} combined standard "
-    "errors of both values if that is more"
-)
+STAR = "* further from print than is allowed"
 
 
 def show(found: Sequence[Reproduced], out: Path, as_json: bool, workers: int | None = None) -> None:
@@ -86,6 +83,8 @@ def _print(found: Sequence[Reproduced], files: Sequence[Path]) -> None:
             screen().print(f"[bold]{one.wanted.exhibit.name}[/bold] differs from print in:")
             typer.echo(comparison_table(differing).text())
             typer.echo(STAR)
+            for remark in one.presentation.remarks if one.presentation else ():
+                screen().print(f"• {remark}", highlight=False, markup=False)
             typer.echo()
     typer.echo(summary_table(found).text())
     typer.echo(f"\nreport: {files[0]}")
@@ -101,7 +100,8 @@ def _as_json(one: Reproduced) -> dict[str, Any]:
         return found
     shown = one.presentation
     return found | {
-        "verdict": verdict(shown.cells),
+        "verdict": verdict(shown.cells, shown.uncompared),
+        "remarks": list(shown.remarks),
         "cells": [_cell_as_json(cell) for cell in shown.cells],
         "claims": [{"claim": words, "holds": holds} for words, holds in shown.claims],
         "sources": list(one.sources),

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from headwise.errors import BadInputError
-from headwise.papers.comparison import Cell
+from headwise.papers.comparison import NOTHING_PRINTED, Cell
 from headwise.report import Panel, Table
 from headwise.runs import Record, Records, Row, Spec
 
@@ -69,7 +69,8 @@ class Presentation:
     """What an exhibit shows: panels of one figure, printed values compared, tables, remarks.
 
     ``claims`` are statements of the paper without a number, each with whether it was seen to
-    hold. ``title`` takes the place of the exhibit's own where the rows say more than it can.
+    hold. ``title`` takes the place of the exhibit's own where the rows say more than it can, and
+    ``uncompared`` says why there are no cells.
 
     >>> Presentation(remarks=("Rank levels off.",)).cells
     ()
@@ -81,6 +82,7 @@ class Presentation:
     claims: tuple[tuple[str, bool], ...] = ()
     remarks: tuple[str, ...] = ()
     title: str = ""
+    uncompared: str = NOTHING_PRINTED
 
 
 #: Specs are made when they are asked for: listing exhibits should cost nothing.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.papers.comparison import comparison_table, verdict
+from headwise.papers.comparison import RULE, comparison_table, verdict
 from headwise.papers.exhibit import Exhibit, Scale
 from headwise.papers.pages import claims_held, claims_table
 from headwise.papers.reproduction import Reproduced, Wanted, from_records, largest_recorded
@@ -17,14 +17,14 @@ from headwise.report import Table, draw, inline_svg
 #: Where the page finds the figures, seen from itself.
 FIGURES = "figures/exhibits"
 
-_HEAD = """# Exhibits
+_HEAD = f"""# Exhibits
 
 Figures and tables of the papers, recomputed. This page is written by
-`python docs/make_exhibits.py` from rows that come with headwise, and computes nothing. A printed
-value agrees when the measured one lies within max(0.015, 3 combined standard errors) of it; the
-rule is the same for every cell and was fixed before anything was run. It is undecided where what is
-allowed exceeds a fifth of the printed value: noise buys no agreement. Claims are what a paper
-says in words, each judged from the rows.
+`python docs/make_exhibits.py` from rows that come with headwise, and computes nothing.
+
+{RULE} The first sentence was fixed before anything was run; the others came with the trained
+figures, and only make agreement harder. Claims are what a paper says in words, each judged from
+the rows.
 
 [Reproduce an exhibit](how-to/reproduce.md) says how to compute them yourself.
 """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headwise import __version__
-from headwise.papers.comparison import comparison_table, verdict
+from headwise.papers.comparison import RULE, comparison_table, verdict
 from headwise.papers.exhibit import Presentation
 from headwise.papers.reproduction import Reproduced
 from headwise.report import (
@@ -55,7 +55,7 @@ def summary_table(found: Sequence[Reproduced]) -> Table:
             rows.append((name, scale, one.problem, ""))
         else:
             shown = one.presentation
-            rows.append((name, scale, verdict(shown.cells), claims_held(shown)))
+            rows.append((name, scale, verdict(shown.cells, shown.uncompared), claims_held(shown)))
     return Table(("exhibit", "scale", "printed values", "claims"), tuple(rows))
 
 
@@ -72,12 +72,8 @@ def claims_held(presentation: Presentation) -> str:
 
 
 def _lead(found: Sequence[Reproduced]) -> str:
-    return (
-        f"{sum(one.presentation is not None for one in found)} exhibits. A printed "
-        "value agrees when the measured one is within max(0.015, 3 combined standard errors) of "
-        "it, and is undecided where that is more than a fifth of the printed value; the rule is "
-        "the same everywhere."
-    )
+    drawn = sum(one.presentation is not None for one in found)
+    return f"{drawn} exhibit{'' if drawn == 1 else 's'}. {RULE}"
 
 
 def _foot() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from headwise.papers.comparison import Cell
+from headwise.papers.comparison import FLOOR, SHARE, Cell
 from headwise.report import Curve, Line
 from headwise.runs import Row
 
@@ -91,7 +91,9 @@ def trained_cell(name: str, measured: OverSeeds, printed: float) -> Cell:
     >>> cell.measured, cell.agrees
     (0.83, True)
     """
-    return Cell(name, printed, measured.least, measured.stderr, printed * READING / 3)
+    floor, least = min(FLOOR, SHARE * printed), f"least of {measured.count} seeds"
+    read = printed * READING / 3
+    return Cell(name, printed, measured.least, measured.stderr, read, floor, least)
 
 
 def diverged_remark(rows: Iterable[Row]) -> tuple[str, ...]:

@@ -98,7 +98,8 @@ class Panel:
     """One pair of axes, labelled in words.
 
     ``x_ticks`` are the places that are named on the horizontal axis, ``levels`` names and
-    heights of dashed horizontal lines, ``law_label`` what the thin lines are.
+    heights of dashed horizontal lines, ``law_label`` what the thin lines are. Panels of one label
+    with ``shared_y`` have one vertical range.
 
     >>> Panel("Rank levels off", "head dimension", "rank / tokens", ()).x_scale
     'linear'
@@ -113,6 +114,7 @@ class Panel:
     x_ticks: tuple[Number, ...] = ()
     levels: tuple[tuple[str, Number], ...] = ()
     law_label: str = "law"
+    shared_y: bool = False
 
 
 #: More panels than this go into several rows.
@@ -138,14 +140,29 @@ def draw(panels: Sequence[Panel]) -> Any:
         figure = Figure(figsize=(width, 3.5 * rows), layout="constrained")
         places = figure.subplots(rows, columns, squeeze=False).flat
         # Places last: a place taken when panels are over would be neither drawn nor removed.
-        for panel, with_legend, axes in zip(panels, named, places, strict=False):
+        for panel, axes in zip(panels, places, strict=False):
             _draw_panel(axes, panel)
+        for empty in places:
+            empty.remove()
+        _share_heights(panels, figure.axes)
+        for panel, with_legend, axes in zip(panels, named, figure.axes, strict=True):
+            _name_panel(axes, panel)
             if with_legend:
                 # Beside the axes: inside, it would cover data sooner or later.
                 axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        for empty in places:
-            empty.remove()
     return figure
+
+
+def _share_heights(panels: Sequence[Panel], places: Sequence[Axes]) -> None:
+    """Give panels that want it, and are labelled alike, the range of them all."""
+    alike: dict[str, list[Axes]] = {}
+    for panel, axes in zip(panels, places, strict=True):
+        if panel.shared_y:
+            alike.setdefault(panel.y_label, []).append(axes)
+    for group in alike.values():
+        low, high = zip(*(axes.get_ylim() for axes in group), strict=True)
+        for axes in group:
+            axes.set_ylim(min(low), max(high))
 
 
 @contextmanager
@@ -192,6 +209,10 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         _draw_curve(axes, curve, number, alpha=0.18 if len(panel.curves) < 3 else 0.1)
     for _, height in panel.levels:
         axes.axhline(height, color="0.45", linewidth=0.8, linestyle=(0, (5, 3)), zorder=1)
+
+
+def _name_panel(axes: Axes, panel: Panel) -> None:
+    """Ticks and names, once it is known how high the panel is."""
     if panel.y_scale == "log":
         _name_heights(axes)
     _name_levels(axes, panel)

@@ -17,7 +17,9 @@ body { font: 16px/1.55 system-ui, sans-serif; color: #1a1a1a; background: #fff;
        max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.6rem; }
 nav ul { columns: 2; padding-left: 1.1rem; }
-figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+/* Figures of many panels may be wider than the text, where the window is. */
+figure { margin: 1rem calc(50% - min(50vw - 1rem, 44rem)); text-align: center; }
+figure svg { max-width: 100%; height: auto; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: .92rem; }
 caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }

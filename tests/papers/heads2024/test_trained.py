@@ -5,6 +5,7 @@ import math
 import pytest
 
 from headwise.experiments.training_run import TrainingRun
+from headwise.papers.comparison import comparison_table
 from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.heads2024 import HEADS_2024
 from headwise.papers.heads2024.costs import H200, cheap_first, run_seconds, step_seconds
@@ -240,6 +241,38 @@ def test_what_is_compared_is_the_minimum():
     # Two per cent of the printed value, as it was read off, is the whole of the tolerance.
     assert cell.tolerance == pytest.approx(0.015)
     assert trained_cell("it", OverSeeds(2.0, 0.0, 2.0, 2), 2.0).tolerance == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(
+    ("printed", "least", "verdict"),
+    [
+        (0.0153, 0.0137, "agrees"),
+        (0.00686, 0.0126, "differs"),  # within 0.015 of each other, and twice the loss
+        (0.695, 0.70, "agrees"),
+        (0.695, 0.715, "differs"),
+    ],
+)
+def test_losses_near_zero_are_held_to_their_own_size(printed, least, verdict):
+    assert trained_cell("it", OverSeeds(least, 0.0, least, 2), printed).verdict == verdict
+
+
+def test_noise_above_a_fifth_of_a_small_loss_decides_nothing():
+    assert trained_cell("it", OverSeeds(0.016, 0.003, 0.0153, 2), 0.0153).verdict == "undecided"
+
+
+def test_the_column_says_that_the_least_of_the_seeds_is_compared():
+    cell = trained_cell("it", OverSeeds(0.9, 0.0, 0.5, 2), 0.51)
+    assert "least of 2 seeds" in comparison_table([cell]).columns
+
+
+def test_it_is_said_why_nothing_is_compared():
+    small = presented(FIGURE_RANK_DEPTH, Scale.LAPTOP, lambda spec: 0.5)
+    assert (small.cells, small.uncompared) == ((), "printed for other sizes")
+
+
+def test_a_figure_of_context_has_its_means_in_a_table():
+    found = presented(FIGURE_IN_CONTEXT, Scale.LAPTOP, lambda spec: 0.5)
+    assert found.tables[0].rows[0][2:] == (0.502, 0.004, 0.5, 2)
 
 
 def test_costs_grow_with_what_is_done():

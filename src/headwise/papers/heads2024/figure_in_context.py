@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headwise.experiments.train_incontext import TrainInContext
+from headwise.papers.comparison import OTHER_SIZES
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.remarks import schedule_remarks
@@ -15,7 +16,7 @@ from headwise.papers.trained_rows import (
     trained_cell,
     trained_curve,
 )
-from headwise.report import Panel
+from headwise.report import Panel, Table
 from headwise.runs import Row, Spec
 
 #: Dimensions of the paper's figure.
@@ -49,9 +50,11 @@ def _present(answers: Answers) -> Presentation:
             for h, loss in printed.items()
             if h in points
         ),
+        tables=(_table(rows),),
         claims=_claims(rows, answers.scale),
+        uncompared=OTHER_SIZES,
         remarks=(
-            *schedule_remarks(answers, "500,000 steps and four or five"),
+            *schedule_remarks(answers, "500,000 steps of 64 and four or five"),
             "The rate falls along a cosine here. What is compared are test errors of fresh data: "
             "this task has no fixed set. Untrained, the error is the number of dimensions.",
             *diverged_remark(rows),
@@ -71,6 +74,18 @@ def _claims(rows: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
         ("the most heads have at least twice the error of the best number", most > 2 * least_error),
         ("a few heads are better than one", fewest > least_error),
     )
+
+
+def _table(rows: list[Row]) -> Table:
+    """Mean, spread and least over seeds, which the figure shows and no reader can read off."""
+    lines = []
+    for dimensions in sorted({row["dimensions"] for row in rows}):
+        own = [row for row in rows if row["dimensions"] == dimensions]
+        for heads, found in seeds_by(own, "heads", "test_score").items():
+            numbers = (found.mean, found.spread, found.least)
+            lines.append((dimensions, heads, *(round(n, 3) for n in numbers), found.count))
+    columns = ("dimensions", "heads", "mean", "standard deviation", "least", "seeds")
+    return Table(columns, tuple(lines), title="Squared error at the last point")
 
 
 def _printed() -> dict[Place, float]:

@@ -49,7 +49,7 @@ def _present(answers: Answers) -> Presentation:
             "rising curve at low rank beside a flat one at full rank is what it expects; finite "
             "training cannot prove it.",
             *schedule_remarks(
-                answers, "no such figure; at scale paper we take 100,000 steps, five"
+                answers, "no such figure (scale paper: 100,000 steps of 256, five seeds)"
             ),
             *stuck_remark(rows, "tokens", "rank"),
             *diverged_remark(rows),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.papers.comparison import Cell
+from headwise.papers.comparison import OTHER_SIZES, Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.remarks import (
@@ -58,9 +58,10 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         panels=tuple(panel for pair in pairs for panel in pair),
         cells=_cells(rows, printed),
+        uncompared=OTHER_SIZES,
         tables=(protocol_table(rows, fields),),
         remarks=(
-            *schedule_remarks(answers, "200,000 steps and five"),
+            *schedule_remarks(answers, "200,000 steps of 256 and five"),
             *_rates(rows),
             *_left_out(rows, printed),
             *early_remark(rows),

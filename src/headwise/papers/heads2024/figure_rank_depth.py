@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwise.papers.comparison import Cell
+from headwise.papers.comparison import OTHER_SIZES, Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.remarks import (
@@ -60,10 +60,11 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         panels=_panels(rows, printed),
         cells=_cells(rows, printed),
+        uncompared=OTHER_SIZES,
         tables=(protocol_table(rows, {"layers": "layers", "exponent": "c", "rank": "r"}),),
         claims=_claims(rows, comparable),
         remarks=(
-            *schedule_remarks(answers, "100,000 steps and five"),
+            *schedule_remarks(answers, "100,000 steps of 256 and five"),
             *_left_out(rows, printed),
             *early_remark(rows),
             *_flattery(rows),
@@ -204,10 +205,11 @@ FIGURE_RANK_DEPTH = Exhibit(
     name="heads2024/figure_rank_depth",
     title="Error against rank, by number of parameters and depth",
     caption="Farthest neighbour of N points on the sphere in d dimensions, post-norm encoder. "
-    "First, what the paper reports: the least epoch mean of the training loss on one fixed set of "
-    "25,600 sequences. Then the same trained on fresh data and tested on fresh data. Mean over "
-    "seeds, band of one standard deviation, minimum dotted; hollow: printed minima over five "
-    "runs, read off the figure. Dashed: least squares of token and token mean.",
+    "Layers have H = d^c / r heads, so about d^(1+c) parameters. First, what the paper reports: "
+    "the least epoch mean of the training loss on one fixed set, of 25,600 sequences in the paper "
+    "(and at scales gpu and paper). Then the same trained on fresh data and tested on fresh data. "
+    "Mean over seeds, band of one standard deviation, minimum dotted; hollow: printed minima over "
+    "five runs, read off the figure. Dashed: least squares of token and token mean.",
     questions={scale: (lambda scale=scale: questions(scale)) for scale in RANK_DEPTH},
     present=_present,
 )

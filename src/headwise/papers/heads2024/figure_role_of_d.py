@@ -35,7 +35,7 @@ def _present(answers: Answers) -> Presentation:
         panels=tuple(protocol_panels("Two layers, growing d", labelled, place)),
         tables=(protocol_table(rows, {"width": "d", "rank": "r"}),),
         remarks=(
-            *schedule_remarks(answers, "200,000 steps at rate 0.005 and five"),
+            *schedule_remarks(answers, "200,000 steps of 256 at rate 0.005 and five"),
             *_left_out(answers),
             *early_remark(rows),
             *stuck_remark(rows, "width", "rank"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwise.papers.comparison import OTHER_SIZES
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.remarks import (
     early_remark,
@@ -48,9 +49,10 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         panels=tuple(protocol_panels("Two layers, growing N", labelled, place, printed)),
         cells=tuple(cells),
+        uncompared=OTHER_SIZES,
         tables=(protocol_table(rows, {"tokens": "N", "rank": "r"}),),
         remarks=(
-            *schedule_remarks(answers, "200,000 steps at rate 0.005 and five"),
+            *schedule_remarks(answers, "200,000 steps of 256 at rate 0.005 and five"),
             *left_out_remark(printed, {k: {r["rank"] for r in v} for k, v in labelled.items()}),
             *early_remark(rows),
             *stuck_remark(rows, "tokens", "rank"),

@@ -50,7 +50,7 @@ def _present(answers: Answers) -> Presentation:
         claims=_claims(points, trained, answers.scale),
         remarks=(
             _rule_in_words(points, tokens, width),
-            *schedule_remarks(answers, "100,000 steps and five"),
+            *schedule_remarks(answers, "100,000 steps of 256 and five"),
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from headwise.papers.comparison import OTHER_SIZES
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.figure_rank_depth import questions
 from headwise.papers.heads2024.remarks import schedule_remarks
@@ -37,8 +38,9 @@ def _present(answers: Answers) -> Presentation:
         panels=tuple(panel for protocol in SHOWN for panel in _panels(gentle, protocol, printed)),
         tables=tuple(_table(full, protocol, printed) for protocol in SHOWN),
         claims=_claims([row for row in gentle if row in full], answers.scale),
+        uncompared="printed angles stand beside, without a rule" if printed else OTHER_SIZES,
         remarks=(
-            *schedule_remarks(answers, "100,000 steps and five"),
+            *schedule_remarks(answers, "100,000 steps of 256 and five"),
             "The nearest that a form of rank r can come to −I is a multiple of −P, P a projection "
             "on r dimensions: an angle of acos(−√(r/d)), the thin line.",
             *_rate_remark(rows),

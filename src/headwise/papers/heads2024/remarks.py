@@ -20,10 +20,12 @@ def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
     told = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     some = " or ".join(f"{one:g}" for one in rates)
     rate = some if len(rates) < 3 else f"{rates[0]:g} to {rates[-1]:g}"
+    batches = sorted({row["batch"] for row in answers.rows() if "steps" in row})
+    batch = f"{batches[0]}" if len(batches) == 1 else f"{batches[0]} to {batches[-1]}"
     return (
-        f"The schedule is shortened: {told} steps at rate {rate} and {len(seeds)} seeds where the "
-        f"paper has {printed}. Losses are those of shorter training, so differences from print "
-        "are expected.",
+        f"The schedule is shortened: {told} steps of {batch} sequences at rate {rate} and "
+        f"{len(seeds)} seeds, where the paper has {printed}. Losses are those of shorter training, "
+        "and differences from print are expected.",
     )
 
 

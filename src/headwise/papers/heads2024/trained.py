@@ -121,6 +121,7 @@ def protocol_panels(
             y_scale="log",
             levels=baselines(labelled),
             x_ticks=tuple(sorted({row[place[0]] for rows in labelled.values() for row in rows})),
+            shared_y=True,
         )
 
 
