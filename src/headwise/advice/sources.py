@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor
 
+from headwise.advice.batches import MOST_SEQUENCES, joined_batches
 from headwise.advice.embedding import TokenSet, token_set, with_vocabulary
 from headwise.advice.gathering import MOST_LENGTH
 from headwise.arrays import read_array
 from headwise.data.images import digits, image_folder, patches, standardised
 from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
 from headwise.errors import BadInputError, HeadwiseError, UnreadableFileError
-
-#: Sequences taken from a loader: more would not change the answer.
-MOST_SEQUENCES = 256
 
 #: Widths and patches when none is given.
 DIGITS_WIDTH, DIGITS_PATCH, IMAGE_WIDTH, IMAGE_PATCH, IMAGE_SIZE = 64, 2, 192, 4, 32
@@ -149,7 +144,7 @@ def _loaded(source: str) -> Tensor:
     # The code is the user's own: whatever it raises is told in one line.
     try:
         given = getattr(import_module(module), function)()
-        return _gathered(given, source)
+        return joined_batches(given, source)
     except HeadwiseError:
         raise
     except Exception as error:
@@ -159,21 +154,3 @@ def _loaded(source: str) -> Tensor:
         ) from None
     finally:
         sys.path.remove(here)
-
-
-def _gathered(given: Any, source: str) -> Tensor:
-    if not isinstance(given, Iterable):
-        raise BadInputError(
-            f"{source} gave a {type(given).__name__}", hint="give or yield batches of tokens"
-        )
-    if hasattr(given, "shape"):
-        return torch.as_tensor(given)
-    batches: list[Tensor] = []
-    for batch in given:
-        inputs = batch[0] if isinstance(batch, tuple | list) else batch
-        batches.append(torch.as_tensor(inputs))
-        if sum(map(len, batches)) >= MOST_SEQUENCES:
-            break
-    if not batches:
-        raise BadInputError(f"{source} yielded nothing", hint="yield batches of tokens")
-    return torch.cat(batches)[:MOST_SEQUENCES]

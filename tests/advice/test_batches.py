@@ -1,0 +1,85 @@
+"""What loaders yield: tuples, mappings, single sequences, and what cannot be joined."""
+
+from collections import UserDict
+
+import pytest
+import torch
+
+from headwise.advice.batches import MOST_SEQUENCES, joined_batches
+from headwise.advice.sources import Reading, tokens_from
+from headwise.errors import BadInputError
+
+IDS = torch.arange(12).reshape(2, 6)
+VECTORS = torch.randn(2, 6, 3, generator=torch.Generator().manual_seed(0))
+IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize(
+    ("batch", "wanted"),
+    [
+        (IDS, IDS),
+        ((VECTORS, "labels"), VECTORS),
+        ({"labels": 1, "attention_mask": IDS * 0, "input_ids": IDS}, IDS),
+        (UserDict(pixel_values=IMAGES), IMAGES),
+        ({"x": VECTORS, "y": 0}, VECTORS),
+        ({"inputs": VECTORS, "x": IDS}, VECTORS),
+        (({"input_ids": IDS}, "labels"), IDS),
+        # One sequence or image alone, as a dataset without batches gives them.
+        ({"input_ids": IDS[0].tolist()}, IDS[:1]),
+        (IDS[0], IDS[:1]),
+        (IDS[0].tolist(), IDS[:1]),
+        (VECTORS[0], VECTORS[:1]),
+        ({"pixel_values": IMAGES[0]}, IMAGES[:1]),
+    ],
+)
+def test_the_inputs_of_a_batch_are_found(batch, wanted):
+    found = joined_batches(iter([batch, batch]), "a:b")
+    torch.testing.assert_close(found, torch.cat([wanted, wanted]))
+
+
+def test_a_mapping_alone_is_one_batch_and_an_array_is_taken_as_it_is():
+    assert joined_batches({"input_ids": IDS}, "a:b").tolist() == IDS.tolist()
+    assert joined_batches(IDS.numpy(), "a:b").tolist() == IDS.tolist()
+
+
+def test_an_endless_loader_is_read_as_far_as_is_needed():
+    def endless():
+        while True:
+            yield {"input_ids": IDS}
+
+    assert len(joined_batches(endless(), "a:b")) == MOST_SEQUENCES
+
+
+@pytest.mark.parametrize(
+    ("batches", "words"),
+    [
+        ([{"tokens": IDS, "mask": IDS}], "a batch with tokens, mask; name its inputs input_ids, "),
+        ([{}], "a batch with no keys"),
+        ([IDS, IDS[:, :4]], "unequal length, 4 to 6 tokens; cut or pad them to one length"),
+        ([VECTORS, VECTORS[:, :5]], "unequal length, 5 to 6 tokens"),
+        ([{"input_ids": [[1, 2, 3], [4]]}], "unequal length, 1 to 3 tokens"),
+        ([{"input_ids": [1, 2, 3]}, {"input_ids": [4, 5]}], "unequal length, 2 to 3 tokens"),
+        ([IMAGES, IMAGES[..., :4]], "parts (3, 8, 4) and (3, 8, 8)"),
+        ([VECTORS, IDS], "parts (6,) and (6, 3)"),
+        ([{"x": "words"}], "type str that is no array of numbers"),
+        ([torch.tensor(3)], "one number"),
+        ([], "yielded nothing"),
+    ],
+)
+def test_what_cannot_be_joined_gets_one_clear_line(batches, words):
+    with pytest.raises(BadInputError) as raised:
+        joined_batches(batches, "a:b")
+    assert words in str(raised.value)
+    assert str(raised.value).startswith("a:b ")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_loader_of_mappings_is_a_source(tmp_path, monkeypatch):
+    (tmp_path / "mapping_loader.py").write_text(
+        "import torch\n"
+        "def text():\n    yield {'input_ids': torch.arange(20).reshape(2, 10), 'labels': None}\n"
+        "def images():\n    yield {'pixel_values': torch.randn(3, 3, 8, 8)}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert tokens_from("mapping_loader:text", Reading(width=8)).embedding == "table"
+    assert tokens_from("mapping_loader:images", Reading()).values.shape == (3, 4, 48)
