@@ -66,3 +66,13 @@ def test_tokens_too_few_to_show_their_dimension_are_named(distinct, said_so):
 @pytest.mark.parametrize(("share", "said_so"), [(0.3, False), (0.4, True)])
 def test_a_token_that_is_nearly_everywhere_is_named(share, said_so):
     assert ("Repeats: 40% of the tokens" in about(repeated=share)) is said_so
+
+
+@pytest.mark.parametrize(("learned", "advised"), [(False, True), (True, False)])
+def test_only_vectors_can_have_their_mean_subtracted(learned, advised):
+    words = about(mean_share=0.5, learned=learned)
+    assert "the common mean holds 50%" in words
+    assert ("subtract the mean first" in words) is advised
+    assert ("ids that return often" in words) is not advised
+    centred = about(mean_share=0.2, learned=learned)
+    assert "lower the rank" not in centred

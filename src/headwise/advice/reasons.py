@@ -224,7 +224,7 @@ def _about_tokens(evidence: Evidence) -> list[str]:
         dims = ", ".join(map(str, bounded))
         bound = f"At this length the law's values at head dimensions {dims} are upper bounds."
         return ([bound] if bounded else []) + _about_mask(evidence)
-    lines = [*_about_mask(evidence), _mean(found.mean_share), *_sample(found)]
+    lines = [*_about_mask(evidence), _mean(found), *_sample(found)]
     by_start = {curve.start: curve for curve in evidence.curves}
     if "law" in by_start and "paper" in by_start:
         near = f"Tokens are nearly orthonormal (cosines of about {found.cosine_spread:.2f})"
@@ -232,10 +232,16 @@ def _about_tokens(evidence: Evidence) -> list[str]:
     return lines
 
 
-def _mean(share: float) -> str:
-    words = f"Mean: the common mean holds {share:.0%} of the tokens' mean square."
-    if share <= LARGE_MEAN:
+def _mean(found: TokenStatistics) -> str:
+    """How much the mean holds, and what that means; ids have none that could be subtracted."""
+    words = f"Mean: the common mean holds {found.mean_share:.0%} of the tokens' mean square."
+    if found.mean_share <= LARGE_MEAN:
         return words
+    if found.learned:
+        return (
+            f"{words} In a table drawn at random that comes of ids that return often: equal "
+            "tokens lower the rank of attention."
+        )
     return (
         f"{words} Inputs that are not centred lower the rank of attention: subtract the mean first."
     )
