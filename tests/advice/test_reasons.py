@@ -76,3 +76,17 @@ def test_only_vectors_can_have_their_mean_subtracted(learned, advised):
     assert ("ids that return often" in words) is not advised
     centred = about(mean_share=0.2, learned=learned)
     assert "lower the rank" not in centred
+
+
+@pytest.mark.parametrize("learned", [True, False])
+@pytest.mark.parametrize(("sequences", "said_so"), [(1, True), (7, True), (8, False)])
+def test_few_tokens_in_all_are_named_be_they_ids_or_vectors(sequences, learned, said_so):
+    words = about(sequences=sequences, learned=learned, distinct=121)
+    assert (f"Few tokens: {64 * sequences} in all were looked at" in words) is said_so
+
+
+def test_few_tokens_are_one_finding_whatever_they_are_too_few_for():
+    words = about(sequences=1, distinct=40)
+    assert words.count("Few tokens: ") == 1
+    assert "64 in all were looked at" in words
+    assert "40 different ones were given, which show no more than 32 dimensions" in words

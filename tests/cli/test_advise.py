@@ -229,6 +229,15 @@ def test_a_causal_mask_is_measured_or_said_not_to_be(ran, headwise, tmp_path):
     assert ran("--config", config, "--mask", "none")["mask"] == "none"
 
 
+def test_a_text_of_five_words_is_said_to_be_little(ran, tmp_path):
+    text = tmp_path / "note.txt"
+    text.write_text("one two three four five")
+    found = ran("--data", text)["findings"]
+    assert any(line.startswith("Few tokens: 5 in all were looked at") for line in found)
+    text.write_text("one two three four five " * 200)
+    assert not any(line.startswith("Few tokens") for line in ran("--data", text)["findings"])
+
+
 @pytest.mark.parametrize("length", [16, 512, 5000, 10**9])
 def test_advise_and_law_give_the_same_numbers(headwise, ran, length):
     curve = ran("--length", length, "--width", 64)["curves"][0]

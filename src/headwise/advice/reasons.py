@@ -19,6 +19,9 @@ LARGE_MEAN = 0.25
 #: isotropic tokens by a seventh.
 TOO_FEW = 0.25
 
+#: Of fewer tokens than this in all, whatever they are, nothing is known of others.
+ENOUGH_TOKENS = 500
+
 #: One token that makes up more than this share of all is worth a word.
 MOSTLY_ONE = 1 / 3
 
@@ -249,20 +252,36 @@ def _mean(found: TokenStatistics) -> str:
 
 def _sample(found: TokenStatistics) -> list[str]:
     """Said where the tokens given are too few, or mostly one, to speak for others."""
-    lines = []
-    known = None if found.learned else found.distinct
-    if known is not None and found.effective_dimension > known * TOO_FEW:
-        lines.append(
-            f"Few tokens: {known:,} different ones were given, which show no more than "
-            f"{min(known - 1, found.numbers or found.width)} dimensions. Of more the "
-            "effective dimension, and with it the rank that retrieval takes, may be larger."
-        )
+    few = [*_few_in_all(found), *_few_for_their_dimension(found)]
+    lines = [f"Few tokens: {' '.join(few)}"] if few else []
     if found.repeated > MOSTLY_ONE:
         lines.append(
             f"Repeats: {found.repeated:.0%} of the tokens are one and the same. If that is "
             "padding, leave it out and ask again: it was measured like any other token."
         )
     return lines
+
+
+def _few_in_all(found: TokenStatistics) -> list[str]:
+    looked_at = found.sequences * found.length
+    if looked_at >= ENOUGH_TOKENS:
+        return []
+    return [
+        f"{looked_at:,} in all were looked at, too few to speak for others. Pass at least "
+        f"{ENOUGH_TOKENS:,}, better some hundreds of sequences."
+    ]
+
+
+def _few_for_their_dimension(found: TokenStatistics) -> list[str]:
+    """Of vectors alone: ids have no dimension of their own."""
+    known = None if found.learned else found.distinct
+    if known is None or found.effective_dimension <= known * TOO_FEW:
+        return []
+    return [
+        f"{known:,} different ones were given, which show no more than "
+        f"{min(known - 1, found.numbers or found.width)} dimensions. Of more the "
+        "effective dimension, and with it the rank that retrieval takes, may be larger."
+    ]
 
 
 def _about_mask(evidence: Evidence) -> list[str]:
