@@ -182,6 +182,14 @@ def test_long_sequences_are_cut_and_it_is_said(monkeypatch):
     found = advise(torch.randint(50, (2, 30), generator=GENERATOR), width=8)
     assert found.evidence.length == 20
     assert "the first 20 of 30" in found.evidence.words
+    assert found.best.costs.flops_per_token == found.best.geometry.flops_per_token(30)
+    assert found.sizes.context == 30
+
+
+def test_every_form_says_at_which_length_flops_are_taken(answer):
+    for text in (str(answer), report_page(answer), answer._repr_html_()):
+        assert "FLOPs per token: at 16 tokens of context." in text
+    assert answer.as_json()["context"] == 16
 
 
 @pytest.mark.parametrize("form", ["qwen3", "mistral", "deepseek_v3"])

@@ -6,7 +6,7 @@ import pytest
 
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence, TokenStatistics
-from headwise.advice.reasons import findings
+from headwise.advice.reasons import findings, length_finding
 from headwise.advice.rule import choose_rank
 from headwise.advice.theory_curve import law_curve
 
@@ -90,3 +90,27 @@ def test_few_tokens_are_one_finding_whatever_they_are_too_few_for():
     assert words.count("Few tokens: ") == 1
     assert "64 in all were looked at" in words
     assert "40 different ones were given, which show no more than 32 dimensions" in words
+
+
+@pytest.mark.parametrize(
+    ("measured", "taken", "words"),
+    [
+        (
+            128,
+            40_960,
+            "128 tokens, the model takes 40,960. Longer sequences can ask for more rank: "
+            "pass sequences of 512.",
+        ),
+        (128, 256, "takes 256. Longer sequences can ask for more rank: pass sequences of 256."),
+        (512, 40_960, "takes 40,960. Longer sequences can ask for more rank."),
+        (512, 96, "takes 96. Ask again with --length 96 to cut them."),
+    ],
+)
+def test_another_length_than_the_models_is_named(measured, taken, words):
+    evidence = Evidence("tokens", measured, 32, (LAW,), STATISTICS, 0)
+    assert length_finding(evidence, taken)[0].endswith(words)
+
+
+def test_the_models_own_length_needs_no_word_and_the_law_has_measured_none():
+    assert length_finding(Evidence("tokens", 64, 32, (LAW,), STATISTICS, 0), 64) == []
+    assert length_finding(Evidence("numbers", 64, 32, (LAW,), None, 0), 128) == []

@@ -4,6 +4,8 @@ import time
 import numpy as np
 import pytest
 
+from headwise.geometry import HeadGeometry
+
 NUMBERS = ("advise", "--length", 128, "--width", 64)
 
 
@@ -83,6 +85,30 @@ def test_a_config_is_judged(ran, tmp_path):
     assert found["findings"][0].startswith("Present: 12 heads of rank 64")
     measured = ran("--config", config, "--data", "digits", "--patch", 4)
     assert (measured["width"], measured["length"]) == (768, 4)
+
+
+@pytest.mark.parametrize(
+    ("asked", "measured", "context"), [((), 16, 1024), (("--length", 8), 8, 8)]
+)
+def test_flops_of_a_model_are_those_at_its_context_or_at_the_length_named(
+    ran, headwise, tmp_path, asked, measured, context
+):
+    config = tmp_path / "config.json"
+    config.write_text('{"n_embd": 64, "n_head": 4, "n_positions": 1024}')
+    found = ran("--config", config, "--data", "digits", *asked)
+    assert (found["length"], found["context"]) == (measured, context)
+    wanted = HeadGeometry.standard(64, heads=4).flops_per_token(context)
+    assert found["references"][0]["costs"]["flops_per_token"] == wanted
+    said = f"Length: measured at {measured} tokens, the model takes 1,024."
+    assert any(line.startswith(said) for line in found["findings"])
+    out = headwise("advise", "--config", config, "--data", "digits", *asked).out
+    assert f"FLOPs per token: at {context:,} tokens of context." in out
+
+
+def test_without_a_context_of_the_model_flops_are_those_at_the_length_of_the_data(ran, files):
+    found = ran("--config", files / "small.json", "--data", "digits")
+    assert (found["length"], found["context"]) == (16, 16)
+    assert not any(line.startswith("Length: ") for line in found["findings"])
 
 
 def test_the_report_and_the_export_are_written(headwise, tmp_path):

@@ -18,7 +18,7 @@ from headwise.advice.question import (
     checked_need,
     refuse_other_kinds,
 )
-from headwise.advice.reasons import choice_reasons, findings, heads_reason, verdict
+from headwise.advice.reasons import choice_reasons, findings, heads_reason, length_finding, verdict
 from headwise.advice.result import Advice, Choice, is_met
 from headwise.advice.retrieval import is_exact, retrieval_floor
 from headwise.advice.rule import RankChoice, choose_rank, judged_curve
@@ -35,7 +35,7 @@ def decide(evidence: Evidence, budget: Budget, constraints: Constraints, need: N
     fewer = min(heads, constraints.heads or usual_heads(evidence.width))
     offered = _offered(evidence.width, rank, (heads, fewer), constraints, budget)
     answer = _ranked(evidence, rank, offered, fewer)
-    sizes = KnownSizes(None, None, evidence.vocabulary, evidence.length)
+    sizes = KnownSizes(None, None, evidence.vocabulary, evidence.context)
     told = (*answer.findings, *_about_heads(answer, constraints, budget))
     return replace(answer, findings=told, sizes=sizes)
 
@@ -71,7 +71,8 @@ def decide_for(
     sizes = config.sizes
     if sizes.vocabulary is None:
         sizes = replace(sizes, vocabulary=evidence.vocabulary)
-    told = (verdict(own, answer.best, rank), *answer.findings)
+    lengths = length_finding(evidence, config.context) if config.context_told else []
+    told = (verdict(own, answer.best, rank), *lengths, *answer.findings)
     told += _about_heads(answer, constraints, budget, present)
     return replace(answer, findings=told, sizes=sizes)
 
@@ -119,7 +120,7 @@ def _ranked(
     largest_rank = max(named, judged_curve(evidence.curves).head_dims[-1])
     dearest = max(c.geometry.parameters for c in [*offered, *shown])
     beside = [*shown, *references(evidence.width, usual, largest_rank, dearest)]
-    costs = {c.role: Costs.of(c.geometry, evidence.length) for c in beside}
+    costs = {c.role: Costs.of(c.geometry, evidence.context) for c in beside}
 
     def judged(candidate: Candidate) -> Choice:
         return _judged(candidate, evidence, rank, costs)
@@ -186,7 +187,7 @@ def _judged(
     candidate: Candidate, evidence: Evidence, rank: RankChoice, beside: dict[str, Costs]
 ) -> Choice:
     geometry = candidate.geometry
-    costs, r = Costs.of(geometry, evidence.length), content_rank(geometry)
+    costs, r = Costs.of(geometry, evidence.context), content_rank(geometry)
     share = judged_curve(evidence.curves).share(r)
     dimension = evidence.effective_dimension
     floor, exact = retrieval_floor(dimension, r, geometry.heads), is_exact(dimension, r)

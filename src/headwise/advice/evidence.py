@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from headwise.advice.curves import RankCurve
 from headwise.advice.question import MaskName
 
+#: Tokens of a longer sequence that are looked at.
+MOST_LENGTH = 512
+
 
 @dataclass(frozen=True)
 class TokenStatistics:
@@ -37,7 +40,8 @@ class TokenStatistics:
 class Evidence:
     """The rank curves at a length and width, and what is known of the tokens.
 
-    ``vocabulary`` is how many ids there are, where that was told.
+    ``vocabulary`` is how many ids there are, where that was told; ``full_length`` how many tokens
+    a model takes, where that is not the length that was looked at.
     """
 
     words: str
@@ -48,6 +52,12 @@ class Evidence:
     seed: int
     mask: MaskName = "none"
     vocabulary: int | None = None
+    full_length: int | None = None
+
+    @property
+    def context(self) -> int:
+        """How many tokens a model takes: FLOPs are those at this length."""
+        return self.full_length or self.length
 
     @property
     def effective_dimension(self) -> float:

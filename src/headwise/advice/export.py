@@ -34,7 +34,7 @@ def exported(advice: Advice, form: str) -> str:
     if form == "torch":
         return _layer_call(geometry)
     _refuse_unless_expressible(geometry, form)
-    sizes = advice.sizes.completed(geometry.width, advice.evidence.length)
+    sizes = advice.sizes.completed(geometry.width, advice.evidence.context)
     family = {"architectures": [ARCHITECTURES[form]], "model_type": form}
     return json.dumps(family | config_fields(geometry, sizes), indent=2)
 
@@ -48,7 +48,7 @@ def assumed_sizes(advice: Advice, form: str) -> str:
     """
     if form == "torch":
         return ""
-    return advice.sizes.assumed(advice.evidence.width, advice.evidence.length)
+    return advice.sizes.assumed(advice.evidence.width, advice.evidence.context)
 
 
 def _refuse_unless_expressible(geometry: HeadGeometry, form: str) -> None:

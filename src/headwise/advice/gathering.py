@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headwise.advice.evidence import Evidence
+from headwise.advice.evidence import MOST_LENGTH, Evidence
 from headwise.advice.question import MaskName, checked_mask, checked_size
 from headwise.advice.reasons import NEARLY_ORTHONORMAL
 from headwise.advice.theory_curve import law_curve
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from headwise.advice.curves import RankCurve
     from headwise.advice.embedding import TokenSet
     from headwise.advice.measuring import Sampling
-
-#: Tokens of a longer sequence that are looked at.
-MOST_LENGTH = 512
 
 
 def numbers_evidence(
@@ -56,8 +53,8 @@ def evidence_of(tokens: Any, width: int | None, sampling: Sampling) -> Evidence:
     many = f"{found.sequences:,} sequence{'s' * (found.sequences != 1)}"
     words = f"{found.name}: {many} of {short.length} tokens{cut}"
     words += f", width {found.width}{_mask_words(sampling.mask)}"
-    size = (short.length, found.width)
-    return Evidence(words, *size, curves, statistics, sampling.seed, sampling.mask, found.declared)
+    size, sizes = (short.length, found.width), (found.declared, found.length)
+    return Evidence(words, *size, curves, statistics, sampling.seed, sampling.mask, *sizes)
 
 
 def _measured(tokens: TokenSet, sampling: Sampling) -> tuple[RankCurve, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwise.advice.curves import START_WORDS, RankCurve
+from headwise.advice.notes import notes
 from headwise.advice.result import CLOSING, Advice, Choice, headline, named
-from headwise.advice.retrieval import floor_words
 from headwise.advice.tables import cost_table, curve_table
 from headwise.report import Curve, Line, Panel, Section, draw, inline_svg, page
 from headwise.report.figures import COLOURS
@@ -33,11 +33,11 @@ def fragment(advice: Advice) -> str:
     """The same for a notebook: headline, curves, costs, findings."""
     from html import escape
 
-    words = "".join(f"<p>{escape(line)}</p>" for line in advice.findings)
+    words = "".join(f"<p>{escape(line)}</p>" for line in (*notes(advice), *advice.findings))
     caveat = f"<p>{escape(advice.caveat)}</p>" if advice.caveat else ""
     return (
         f"<div><p><strong>{escape(headline(advice))}</strong></p>{caveat}{rank_figure(advice)}"
-        f"{cost_table(advice).html()}<p>{escape(_floor_words(advice))}</p>{words}"
+        f"{cost_table(advice).html()}{words}"
         f"<p><em>{escape(CLOSING)}</em></p></div>"
     )
 
@@ -55,9 +55,7 @@ def sections(advice: Advice) -> list[Section]:
     )
     return [
         Section("What was found", advice.findings, (rank_figure(advice),)),
-        Section(
-            "Geometries, best first", (*ranked, _floor_words(advice)), tables=(cost_table(advice),)
-        ),
+        Section("Geometries, best first", (*ranked, *notes(advice)), tables=(cost_table(advice),)),
         Section("The curves in numbers", numbers, tables=(curve_table(advice),)),
     ]
 
@@ -96,10 +94,6 @@ def _mark(axes: Axes, advice: Advice) -> None:
     axes.minorticks_off()
     axes.set_ylim(0, 1.05)
     axes.legend()
-
-
-def _floor_words(advice: Advice) -> str:
-    return floor_words(advice.evidence.effective_dimension)
 
 
 def _drawn(curve: RankCurve) -> Curve:

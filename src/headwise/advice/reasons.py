@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwise.advice.curves import HALF_WIDTH, START_WORDS, RankCurve
-from headwise.advice.evidence import Evidence, TokenStatistics
+from headwise.advice.evidence import MOST_LENGTH, Evidence, TokenStatistics
 from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, usual_heads
 from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
 from headwise.advice.retrieval import NEGLIGIBLE
@@ -95,6 +95,19 @@ def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
     if best.rank > present.rank:
         return f"{reaches}; {asked}. {named(best.geometry)} would mix more, and look up less well."
     return f"{reaches}; {asked}, and what is left to choose from comes no nearer."
+
+
+def length_finding(evidence: Evidence, taken: int) -> list[str]:
+    """Said where another length was measured than the model takes."""
+    measured = evidence.length
+    if evidence.statistics is None or measured == taken:
+        return []
+    words = f"Length: measured at {measured:,} tokens, the model takes {taken:,}."
+    if measured > taken:
+        return [f"{words} Ask again with --length {taken} to cut them."]
+    longer = min(taken, MOST_LENGTH)
+    more = f": pass sequences of {longer:,}" if measured < longer else ""
+    return [f"{words} Longer sequences can ask for more rank{more}."]
 
 
 def choice_reasons(

@@ -101,6 +101,7 @@ class Advice:
             "question": self.evidence.words,
             "caveat": self.caveat,
             "length": self.evidence.length,
+            "context": self.evidence.context,
             "width": self.evidence.width,
             "mask": self.evidence.mask,
             "seed": self.evidence.seed,
@@ -116,12 +117,11 @@ class Advice:
         }
 
     def __str__(self) -> str:
-        from headwise.advice.retrieval import floor_words
+        from headwise.advice.notes import notes
         from headwise.advice.tables import cost_table
 
-        meaning = floor_words(self.evidence.effective_dimension)
         first = headline(self) if self.caveat is None else f"{headline(self)}\n{self.caveat}"
-        parts = [first, cost_table(self).text(), meaning, *self.findings, CLOSING]
+        parts = [first, cost_table(self).text(), *notes(self), *self.findings, CLOSING]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:

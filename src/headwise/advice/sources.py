@@ -11,7 +11,7 @@ from torch import Tensor
 
 from headwise.advice.batches import MOST_SEQUENCES, joined_batches
 from headwise.advice.embedding import TokenSet, token_set, with_vocabulary
-from headwise.advice.gathering import MOST_LENGTH
+from headwise.advice.evidence import MOST_LENGTH
 from headwise.arrays import read_array
 from headwise.data.images import digits, image_folder, patches, standardised
 from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows

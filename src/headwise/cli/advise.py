@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -213,7 +214,11 @@ def _evidence(
         return numbers_evidence(length, width, drawing[1], assumed=assumed)
     if data is None and width is not None:
         raise UsageError(f"--width {width} needs --length (for the law) or --data (to measure)")
-    return _measured(data or "digits", (length, width), options, drawing)
+    measured = _measured(data or "digits", (length, width), options, drawing)
+    # A length that was named is the one in question; else the model's own is.
+    if model is None or length or not model.context_told:
+        return measured
+    return replace(measured, full_length=model.context)
 
 
 def _refuse_without_data(options: Mapping[str, int | str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwise.advice.notes import cost_note, geometry_notes
 from headwise.advice.result import CLOSING, headline
-from headwise.advice.retrieval import floor_words, shown_floor
+from headwise.advice.retrieval import shown_floor
 from headwise.advice.tables import met, named_rows, rotary, share, short
 from headwise.cli.advise_curve import terminal_curves
 from headwise.cli.console import screen
@@ -27,8 +28,10 @@ def show(advice: Advice) -> None:
     out.print(terminal_curves(advice.evidence.curves, advice.rank.rank), markup=False)
     out.print()
     out.print(_geometries(advice))
-    out.print(f"[dim]{floor_words(advice.evidence.effective_dimension)}[/dim]")
+    for note in geometry_notes(advice):
+        out.print(f"[dim]{note}[/dim]")
     out.print(_costs(advice))
+    out.print(f"[dim]{cost_note(advice)}[/dim]\n")
     for line in advice.findings:
         label, colon, rest = line.partition(": ")
         styled = f"[bold]{label}{colon}[/bold]{rest}" if colon and " " not in label else line
