@@ -111,6 +111,46 @@ def test_without_a_context_of_the_model_flops_are_those_at_the_length_of_the_dat
     assert not any(line.startswith("Length: ") for line in found["findings"])
 
 
+@pytest.mark.parametrize("group", [1, 4])
+def test_a_model_is_what_costs_are_compared_with(ran, headwise, tmp_path, group):
+    config, page = tmp_path / "config.json", tmp_path / "report.html"
+    sizes = {"hidden_size": 128, "num_attention_heads": 8, "num_key_value_heads": 8 // group}
+    config.write_text(json.dumps(sizes | {"max_position_embeddings": 4096}))
+    arguments = ("--config", config, "--data", "digits")
+    found = ran(*arguments)
+    present = found["references"][0]
+    assert present["role"] == "present"
+    assert set(present["against_present"].values()) == {1.0}
+    for choice in (*found["choices"], *found["references"]):
+        for name, share in choice["against_present"].items():
+            assert share == choice["costs"][name] / present["costs"][name]
+    out = headwise("advise", *arguments, "--out", page).out
+    assert out.count("present largest") == 3
+    half = next(choice for choice in found["choices"] if choice["role"] == "half the rank")
+    row = [line for line in out.splitlines() if " half the rank " in line][-1]
+    assert f" {half['against_present']['parameters']:.0%} " in row
+    text = page.read_text()
+    assert "of present" in text and "of habit<" not in text
+    assert "Against the present model: " in text and "Against habit" not in text
+
+
+def test_the_costs_of_a_large_model_fit_the_terminal(headwise, tmp_path):
+    config = tmp_path / "config.json"
+    sizes = {"hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8}
+    config.write_text(json.dumps(sizes | {"max_position_embeddings": 131_072}))
+    for asked in ((), ("--rank", 2), ("--params", 200_000)):
+        out = headwise("advise", "--config", config, *asked).out
+        assert out.count("present largest") == 3
+        assert max(map(len, out.splitlines())) <= 80
+        assert "…" not in out
+
+
+def test_without_a_model_costs_are_compared_with_habit(ran, headwise):
+    found = ran("--length", 128, "--width", 64)
+    assert found["choices"][0]["against_present"] is None
+    assert headwise(*NUMBERS).out.count("habit largest") == 3
+
+
 def test_the_report_and_the_export_are_written(headwise, tmp_path):
     out = tmp_path / "deep" / "report.html"
     ran = headwise(*NUMBERS, "--out", out)

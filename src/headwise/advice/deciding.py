@@ -197,6 +197,7 @@ def _judged(
         costs,
         costs.against(beside["habit"]),
         costs.against(beside["largest"]),
+        costs.against(beside["present"]) if "present" in beside else None,
         share,
         floor,
         exact,

@@ -45,7 +45,7 @@ def fragment(advice: Advice) -> str:
 def sections(advice: Advice) -> list[Section]:
     """Findings with the curves, the ranked geometries with their costs, and every number."""
     ranked = tuple(
-        f"{place}. {named(choice.geometry)}. {' '.join(choice.reasons)} {_costs(choice)}"
+        f"{place}. {named(choice.geometry)}. {' '.join(choice.reasons)} {_costs(advice, choice)}"
         for place, choice in enumerate(advice.choices, 1)
     )
     numbers = (
@@ -112,12 +112,13 @@ def _curve_words(curve: RankCurve) -> str:
     )
 
 
-def _costs(choice: Choice) -> str:
-    habit, largest = choice.against_habit, choice.against_largest
+def _costs(advice: Advice, choice: Choice) -> str:
+    usual, largest = choice.against_usual, choice.against_largest
+    beside = "the present model" if advice.usual == "present" else advice.usual
     return (
-        f"Against habit: {habit['parameters']:.0%} of the parameters, "
-        f"{habit['flops_per_token']:.0%} of the FLOPs, "
-        f"{habit['cache_bytes_per_token']:.0%} of the cache. Against the largest: "
+        f"Against {beside}: {usual['parameters']:.0%} of the parameters, "
+        f"{usual['flops_per_token']:.0%} of the FLOPs, "
+        f"{usual['cache_bytes_per_token']:.0%} of the cache. Against the largest: "
         f"{largest['parameters']:.0%}, {largest['flops_per_token']:.0%} and "
         f"{largest['cache_bytes_per_token']:.0%}."
     )

@@ -36,7 +36,8 @@ class Choice:
 
     ``plateau_share`` is how much of the plateau its ``rank`` reaches; ``floor`` the least
     error of exact lookup at that rank and number of heads; ``exact`` whether one head of that
-    rank can look tokens up exactly; ``meets`` whether the need that decides is met.
+    rank can look tokens up exactly; ``meets`` whether the need that decides is met. Costs are
+    shares of those of the habit, of the largest and, where there is one, of the present model.
     """
 
     role: str
@@ -44,6 +45,7 @@ class Choice:
     costs: Costs
     against_habit: dict[str, float]
     against_largest: dict[str, float]
+    against_present: dict[str, float] | None
     plateau_share: float
     floor: float
     exact: bool
@@ -54,6 +56,11 @@ class Choice:
     def rank(self) -> int:
         """The rank of the query-key form that reads content: without a rotary part."""
         return content_rank(self.geometry)
+
+    @property
+    def against_usual(self) -> dict[str, float]:
+        """Costs as shares of what one would have otherwise: the present model, else the habit."""
+        return self.against_present or self.against_habit
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,16 @@ class Advice:
     def curve(self) -> RankCurve:
         """The curve the rule was read on."""
         return judged_curve(self.evidence.curves)
+
+    @property
+    def usual(self) -> str:
+        """What one would have otherwise: "present", the model where there is one, or "habit".
+
+        >>> from headwise.advice import advise_numbers
+        >>> advise_numbers(512, 768).usual
+        'habit'
+        """
+        return "habit" if self.best.against_present is None else "present"
 
     @property
     def caveat(self) -> str | None:
@@ -160,10 +177,8 @@ def headline(advice: Advice) -> str:
 
 def _of_present(advice: Advice) -> str:
     """What share of the present model's parameters that is, where one was given."""
-    present = next((c for c in advice.references if c.role == "present"), None)
-    if present is None:
-        return ""
-    return f", {advice.best.costs.parameters / present.costs.parameters:.0%} of the present model's"
+    shares = advice.best.against_present
+    return "" if shares is None else f", {shares['parameters']:.0%} of the present model's"
 
 
 def need_words(rank: RankChoice) -> str:

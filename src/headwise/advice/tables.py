@@ -16,7 +16,7 @@ COLUMNS = (
     "rotary",
     "value rank",
     "parameters",
-    "of habit",
+    "of usual",
     "of largest",
     "token FLOPs",
     "KV bytes",
@@ -29,7 +29,8 @@ COLUMNS = (
 def cost_table(advice: Advice) -> Table:
     """Ranked choices first, what they are compared with after.
 
-    Key-value heads and rotary dimensions have a column only where some geometry has them.
+    Key-value heads and rotary dimensions have a column only where some geometry has them. Costs
+    are shares of those of the largest, and of the present model where there is one, else of habit.
 
     >>> from headwise.advice.advisor import advise_numbers
     >>> table = cost_table(advise_numbers(128, 64))
@@ -44,8 +45,9 @@ def cost_table(advice: Advice) -> Table:
     }
     kept = [number for number, column in enumerate(COLUMNS) if not idle.get(column, False)]
     rows = (_row(name, choice) for name, choice in shown)
+    titles = [f"of {advice.usual}" if column == "of usual" else column for column in COLUMNS]
     return Table(
-        tuple(COLUMNS[number] for number in kept),
+        tuple(titles[number] for number in kept),
         tuple(tuple(row[number] for number in kept) for row in rows),
     )
 
@@ -95,7 +97,7 @@ def _row(name: str, choice: Choice) -> tuple[str | int, ...]:
         rotary(g),
         g.v_rank,
         short(costs.parameters),
-        share(choice.against_habit["parameters"]),
+        share(choice.against_usual["parameters"]),
         share(choice.against_largest["parameters"]),
         short(costs.flops_per_token),
         short(costs.cache_bytes_per_token),

@@ -59,16 +59,16 @@ def _geometries(advice: Advice) -> Table:
 
 
 def _costs(advice: Advice) -> Table:
-    """What each choice costs, and how that compares with the habit and with the largest."""
+    """What each choice costs, as such and beside the present model or habit, and the largest."""
     names = ("parameters", "FLOPs per token", "KV bytes per token")
-    table = _empty([f"{name}\nhabit largest" for name in names])
+    table = _empty([f"{name}\n{advice.usual} largest" for name in names])
     for names, style, choice in _named(advice):
         # All names stand in the table above; here is room for one.
         name = names.partition(" = ")[0]
         cells = [
-            f"{short(getattr(choice.costs, field))} {share(habit):>5} "
+            f"{short(getattr(choice.costs, field))} {share(usual):>5} "
             f"{share(choice.against_largest[field]):>7}"
-            for field, habit in choice.against_habit.items()
+            for field, usual in choice.against_usual.items()
         ]
         table.add_row(name, *cells, style=style)
     return table
