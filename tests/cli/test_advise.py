@@ -37,6 +37,7 @@ def test_it_prints_what_its_json_says(headwise, ran):
     row = next(line for line in out.splitlines() if "1 advised" in line)
     assert f"{best['plateau_share']:.0%}" in row
     assert "head dimension" in out
+    assert found["need"] in out
     headline, caveat = (out.index(words) for words in ("at width 64:", "No data were given:"))
     assert "\n\n" not in out[headline:caveat]
     assert "Not promised" in out
@@ -265,6 +266,8 @@ def test_every_form_explains_the_lookup_error_and_none_says_at_least_nothing(hea
     out = headwise("advise", "--out", page).out
     for text in (" ".join(out.split()), page.read_text()):
         assert "Lookup error: the least mean squared error" in text
+        assert "Need: rank 4 (mixing), where the rank of a head saturates." in text
+        assert "Whole values: values as wide as the layer" in text
         assert "≥ 0.000" not in text
 
 

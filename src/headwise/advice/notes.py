@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from headwise.advice.evidence import Evidence
 from headwise.advice.result import Advice
-from headwise.advice.retrieval import floor_words
+from headwise.advice.retrieval import floor_words, lookup_limit
+from headwise.advice.rule import MARGIN
+
+WHOLE_VALUES = (
+    "Whole values: values as wide as the layer, for when it must also pass on whole tokens."
+)
 
 
 def notes(advice: Advice) -> tuple[str, ...]:
@@ -17,8 +23,39 @@ def notes(advice: Advice) -> tuple[str, ...]:
 
 
 def geometry_notes(advice: Advice) -> tuple[str, ...]:
-    """What the columns about what a geometry reaches mean."""
-    return (floor_words(advice.evidence.effective_dimension),)
+    """What the columns about what a geometry reaches mean, and a name that needs a word."""
+    whole = any(choice.role == "whole values" for choice in advice.choices)
+    return (
+        need_note(advice),
+        *([WHOLE_VALUES] if whole else []),
+        floor_words(advice.evidence.effective_dimension),
+    )
+
+
+def need_note(advice: Advice) -> str:
+    """The need that decides, in numbers: what "meets need" is held against.
+
+    >>> from headwise.advice.advisor import advise_numbers
+    >>> need_note(advise_numbers(512, 768))
+    'Need: rank 96 (mixing), where the rank of a head saturates.'
+    """
+    rank = advice.rank
+    if rank.binds == "retrieval":
+        return f"Need: rank {rank.retrieval} (retrieval), {_lookup_words(advice.evidence)}."
+    if rank.reached:
+        return f"Need: rank {rank.mixing} (mixing), where the rank of a head saturates."
+    return (
+        f"Need: above rank {rank.mixing} (mixing), the largest looked at, where the rank of a head "
+        "still rises; so nothing is known to meet it."
+    )
+
+
+def _lookup_words(evidence: Evidence) -> str:
+    if evidence.statistics is None:
+        return "all dimensions of the width, since nothing is known of the tokens"
+    dimension, limit = evidence.statistics.effective_dimension, lookup_limit(evidence)
+    words = f"{MARGIN} times the effective dimension of {dimension:.1f}"
+    return f"{words}, at most {limit}" if limit else words
 
 
 def cost_note(advice: Advice) -> str:

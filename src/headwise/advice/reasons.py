@@ -6,7 +6,7 @@ from headwise.advice.curves import HALF_WIDTH, START_WORDS, RankCurve
 from headwise.advice.evidence import MOST_LENGTH, Evidence, TokenStatistics
 from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, usual_heads
 from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
-from headwise.advice.retrieval import NEGLIGIBLE
+from headwise.advice.retrieval import NEGLIGIBLE, lookup_limit
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
 from headwise.advice.shaping import content_rank
 from headwise.advice.theory_curve import bounded_dims
@@ -203,9 +203,8 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
     own = "embedded tokens fill" if evidence.learned else "tokens fill"
     held = f", of which the width passes on {evidence.width}" if dimension > evidence.width else ""
     takes = f"{MARGIN} times that in training"
-    if MARGIN * dimension > evidence.directions:
-        narrow = evidence.directions < evidence.width
-        takes += f", at most {'the numbers of a token' if narrow else 'the width'}"
+    if limit := lookup_limit(evidence):
+        takes += f", at most {limit}"
     return (
         f"Retrieval: the {own} an effective dimension of {dimension:.1f}{held}; looking one of "
         f"them up takes about {takes}: rank {rank.retrieval}."

@@ -114,6 +114,8 @@ class Advice:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, as plain numbers, lists and words."""
+        from headwise.advice.notes import need_note
+
         return {
             "question": self.evidence.words,
             "caveat": self.caveat,
@@ -127,6 +129,7 @@ class Advice:
             else asdict(self.evidence.statistics),
             "curves": [asdict(curve) for curve in self.evidence.curves],
             "rank": asdict(self.rank),
+            "need": need_note(self),
             "choices": [_as_object(choice) for choice in self.choices],
             "references": [_as_object(choice) for choice in self.references],
             "findings": list(self.findings),

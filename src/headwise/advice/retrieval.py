@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headwise.advice.rule import whole_dimension
+from headwise.advice.evidence import Evidence
+from headwise.advice.rule import MARGIN, whole_dimension
 from headwise.theory.harmonics import error_lower_bound
 
 #: A bound below this says nothing.
@@ -42,6 +43,14 @@ def shown_floor(floor: float, exact: bool) -> str:
     if exact:
         return "0"
     return f"≥ {floor:.3f}" if floor >= NEGLIGIBLE else "–"
+
+
+def lookup_limit(evidence: Evidence) -> str | None:
+    """What lookup takes no more than, where its margin alone would ask for more."""
+    known = evidence.statistics
+    if known is None or known.effective_dimension * MARGIN <= evidence.directions:
+        return None
+    return "the numbers of a token" if evidence.directions < evidence.width else "the width"
 
 
 def floor_words(effective_dimension: float) -> str:
