@@ -24,6 +24,7 @@ from headwise.advice.retrieval import is_exact, retrieval_floor
 from headwise.advice.rule import RankChoice, choose_rank, judged_curve
 from headwise.advice.shaping import content_rank
 from headwise.advice.sizes import KnownSizes
+from headwise.advice.speed import speed_finding
 from headwise.geometry import HeadGeometry, LatentGeometry
 
 
@@ -73,20 +74,22 @@ def decide_for(
         sizes = replace(sizes, vocabulary=evidence.vocabulary)
     lengths = length_finding(evidence, config.context) if config.context_told else []
     told = (verdict(own, answer.best, rank), *lengths, *answer.findings)
-    told += _about_heads(answer, constraints, budget, present)
-    return replace(answer, findings=told, sizes=sizes)
+    heads_told = _about_heads(answer, constraints, budget, present)
+    return replace(answer, findings=(*told, *heads_told), sizes=sizes)
 
 
 def _about_heads(
     answer: Advice, constraints: Constraints, budget: Budget, present: HeadGeometry | None = None
-) -> tuple[str, ...]:
-    """Nothing where their number was fixed beforehand."""
+) -> list[str]:
+    """Why there are so many, where nobody fixed them, and what they mean for speed."""
+    best = answer.best
+    speed = speed_finding(best.geometry, constraints) if best.role != "present" else []
     if constraints.heads is not None:
-        return ()
+        return speed
     limit = None
-    if answer.best.role == "advised":
-        limit = limit_of(answer.best.geometry, constraints, budget, present)
-    return (heads_reason(answer.best, limit, present),)
+    if best.role == "advised":
+        limit = limit_of(best.geometry, constraints, budget, present)
+    return [heads_reason(best, limit, present), *speed]
 
 
 def _kind(geometry: HeadGeometry) -> str:
