@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headwise.advice.carried import WINDOW, carried_fields, sliding_window
 from headwise.advice.question import MaskName
 from headwise.advice.sizes import FIELDS, KnownSizes, told_sizes
 from headwise.errors import BadInputError, UnreadableFileError
@@ -43,7 +44,8 @@ USUAL_CONTEXT = 2048
 class ModelConfig:
     """The attention geometry of a model, its context, family and sizes, and its JSON.
 
-    ``context_told`` says whether the context is the config's own.
+    ``context_told`` says whether the context is the config's own; ``carried`` are the fields that
+    an export takes over.
     """
 
     geometry: HeadGeometry
@@ -53,6 +55,7 @@ class ModelConfig:
     sizes: KnownSizes
     mask: MaskName
     raw: dict[str, Any]
+    carried: dict[str, Any]
 
 
 def read_config(path: Path | str) -> ModelConfig:
@@ -77,7 +80,9 @@ def read_config(path: Path | str) -> ModelConfig:
     family = str(part.get("model_type") or raw.get("model_type") or "unknown")
     geometry, context = _geometry(part, path, family), _context(part, path)
     told = (context or USUAL_CONTEXT, context is not None)
-    return ModelConfig(geometry, *told, family, told_sizes(part, raw), _mask(part, raw), raw)
+    sizes, mask = told_sizes(part, raw), _mask(part, raw)
+    carried = carried_fields(part, raw) | {WINDOW: sliding_window(part, raw)}
+    return ModelConfig(geometry, *told, family, sizes, mask, raw, carried)
 
 
 def _mask(part: dict[str, Any], raw: dict[str, Any]) -> MaskName:

@@ -75,7 +75,8 @@ def decide_for(
     lengths = length_finding(evidence, config.context) if config.context_told else []
     told = (verdict(own, answer.best, rank), *lengths, *answer.findings)
     heads_told = _about_heads(answer, constraints, budget, present)
-    return replace(answer, findings=(*told, *heads_told), sizes=sizes)
+    found = (*told, *heads_told)
+    return replace(answer, findings=found, sizes=sizes, carried=config.carried)
 
 
 def _about_heads(

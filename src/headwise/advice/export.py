@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from headwise.advice.carried import WINDOW
 from headwise.advice.result import Advice
 from headwise.config_fields import config_fields, one_even_rank
 from headwise.errors import BadInputError
@@ -20,7 +21,7 @@ ARCHITECTURES = {
 
 
 def exported(advice: Advice, form: str) -> str:
-    """The first choice in this form, with the sizes that a config or the data told.
+    """The first choice in this form, with what a config told, or the sizes that the data did.
 
     >>> from headwise.advice.advisor import advise_numbers
     >>> json.loads(exported(advise_numbers(512, 768), "qwen3"))["head_dim"]
@@ -36,7 +37,8 @@ def exported(advice: Advice, form: str) -> str:
     _refuse_unless_expressible(geometry, form)
     sizes = advice.sizes.completed(geometry.width, advice.evidence.context)
     family = {"architectures": [ARCHITECTURES[form]], "model_type": form}
-    return json.dumps(family | config_fields(geometry, sizes), indent=2)
+    own = config_fields(geometry, sizes) | _carried(advice, form)
+    return json.dumps(family | own, indent=2)
 
 
 def assumed_sizes(advice: Advice, form: str) -> str:
@@ -49,6 +51,12 @@ def assumed_sizes(advice: Advice, form: str) -> str:
     if form == "torch":
         return ""
     return advice.sizes.assumed(advice.evidence.width, advice.evidence.context)
+
+
+def _carried(advice: Advice, form: str) -> dict[str, Any]:
+    """What the model's own config told; Mistral would have a window unless it is said that not."""
+    told = {name: value for name, value in advice.carried.items() if name != WINDOW}
+    return told | {WINDOW: advice.carried.get(WINDOW)} if form == "mistral" else told
 
 
 def _refuse_unless_expressible(geometry: HeadGeometry, form: str) -> None:

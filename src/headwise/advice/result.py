@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headwise.advice.costs import Costs
@@ -67,7 +67,8 @@ class Choice:
 class Advice:
     """Ranked choices, the geometries they are compared with, and the evidence.
 
-    ``sizes`` are those of the model that a config or the data told, for an export.
+    ``sizes`` are those of the model that a config or the data told, for an export, and
+    ``carried`` what else of a config goes into one.
     It prints itself: as text, and in a notebook as a page with curves.
 
     >>> from headwise.advice import advise_numbers
@@ -81,6 +82,7 @@ class Advice:
     references: tuple[Choice, ...]
     findings: tuple[str, ...]
     sizes: KnownSizes = UNKNOWN
+    carried: dict[str, Any] = field(default_factory=dict)
 
     @property
     def best(self) -> Choice:
