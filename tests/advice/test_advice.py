@@ -127,6 +127,32 @@ def test_heads_of_small_rank_fill_the_width_and_fewer_stand_second():
             {"budget": Budget(10**6), "constraints": Constraints(kind="gqa", rank=4)},
             "Heads: 32, as many of this rank as 2 widths hold",
         ),
+        # Width 64 holds 5 heads of rank 12, two widths 10.
+        (
+            {"constraints": Constraints(kind="gqa", rank=12)},
+            "Heads: 4, as many of this rank as fit in groups of 4 that share a key-value head.",
+        ),
+        (
+            {"budget": Budget(10**6), "constraints": Constraints(kind="gqa", rank=12)},
+            "Heads: 8, as many of this rank as fit in groups of 4 that share a key-value head.",
+        ),
+        # A head of rank 4 in a group of four costs 640 parameters and 4 cache bytes.
+        (
+            {"budget": Budget(9 * 640), "constraints": Constraints(kind="gqa", rank=4)},
+            "Heads: 8, as many of this rank as fit in groups of 4 that share a key-value head.",
+        ),
+        (
+            {"budget": Budget(9 * 640 - 1), "constraints": Constraints(kind="gqa", rank=4)},
+            "Heads: 8, as many of this rank as the budget pays for.",
+        ),
+        (
+            {"budget": Budget(None, 8 * 4), "constraints": Constraints(kind="gqa", rank=4)},
+            "Heads: 8, as many of this rank as the cache may hold.",
+        ),
+        (
+            {"budget": Budget(None, 9 * 4), "constraints": Constraints(kind="gqa", rank=4)},
+            "Heads: 8, as many of this rank as fit in groups of 4 that share a key-value head.",
+        ),
     ],
 )
 def test_the_limit_of_heads_is_the_one_that_binds(asked, words):

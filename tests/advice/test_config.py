@@ -372,3 +372,15 @@ def test_a_length_that_no_config_names_is_said_to_be_assumed(write, named, assum
     words = "2,048 tokens, assumed since the config names no length"
     assert (words in advise_config(place).evidence.words) is assumed
     assert words not in advise_config(place, length=32).evidence.words
+
+
+def test_limits_of_the_present_model_are_said_to_be_its_own(write):
+    present = read_config(write(LLAMA)).geometry
+    cheaper = Budget(parameters=10).within(present)
+    assert str(cheaper) == "10 parameters and 64 cache bytes per token (the present model's)"
+    dearer = Budget(10**9, 32).within(present)
+    assert str(dearer) == "10,240 parameters (the present model's) and 32 cache bytes per token"
+    assert str(Budget(10, 64)) == "10 parameters and 64 cache bytes per token"
+    with pytest.raises(BadInputError) as raised:
+        advise_config(write(LLAMA), budget=Budget(10))
+    assert "nothing fits 10 parameters and 64 cache bytes per token (the present" in str(raised)

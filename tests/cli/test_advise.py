@@ -182,6 +182,21 @@ def test_budget_and_constraints_reach_the_answer(ran):
     assert (fixed["geometry"]["heads"], fixed["geometry"]["qk_rank"]) == (3, 5)
 
 
+@pytest.mark.parametrize(("written", "plain"), [("1e4", "10000"), ("8.192e3", "8192")])
+def test_limits_may_be_written_with_an_exponent(ran, written, plain):
+    for option in ("--params", "--kv-bytes"):
+        numbers = ("--length", 128, "--width", 64, option)
+        assert ran(*numbers, written) == ran(*numbers, plain)
+
+
+def test_a_refused_report_leaves_no_file(headwise, tmp_path):
+    assert headwise(*NUMBERS, "--out", tmp_path / "x.pdf").code == 2
+    assert list(tmp_path.iterdir()) == []
+    for name in ("x.HTM", "x"):
+        assert headwise(*NUMBERS, "--out", tmp_path / name).code == 0
+        assert "<svg" in (tmp_path / name).read_text()
+
+
 @pytest.fixture
 def files(tmp_path):
     np.save(tmp_path / "equal.npy", np.ones((2, 5, 4)))
@@ -216,7 +231,27 @@ def files(tmp_path):
             "the smallest that would is 1 head",
         ),
         (("--rank", "99", "--length", "9", "--width", "8"), 1, "rank 99 is above the width, 8"),
-        (("--multiple-of", "16", "--length", "9", "--width", "8"), 1, "above the width, 8"),
+        (
+            ("--multiple-of", "16", "--length", "9", "--width", "8"),
+            1,
+            "headwise: --multiple-of 16 is above the width, 8",
+        ),
+        (("--multiple-of", "0"), 1, "headwise: --multiple-of must be at least 1, got 0"),
+        (
+            ("--rank", "3", "--multiple-of", "2"),
+            1,
+            "pass rank 4, or leave --multiple-of out",
+        ),
+        (("--params", "1.5"), 1, "--params must be a whole number, got 1.5"),
+        (("--params", "nan"), 1, "--params must be a whole number"),
+        (("--kv-bytes", "0"), 1, "--kv-bytes must lie between 1 and"),
+        (
+            ("--config", "small.json", "--params", "100"),
+            1,
+            "nothing fits 100 parameters and 256 cache bytes per token (the present model's) at",
+        ),
+        (("--out", "x.pdf"), 2, "--out x.pdf is not HTML, and the report is: pass --out x.html"),
+        (("--out", "a.b.json"), 2, "pass --out a.b.html"),
         (("--heads", "65537", "--length", "9", "--width", "8"), 1, "pass at most 65,536"),
         (("--width", "768"), 2, "--width 768 needs --length (for the law) or --data"),
         (

@@ -11,7 +11,6 @@ from headwise.advice.costs import Costs
 from headwise.advice.evidence import Evidence
 from headwise.advice.heads import aimed_heads, limit_of, usual_heads
 from headwise.advice.question import (
-    CACHE_NUMBER,
     Budget,
     Constraints,
     Need,
@@ -51,11 +50,7 @@ def decide_for(
         constraints = replace(constraints, kind=_kind(present), group=present.group)
     if isinstance(present, LatentGeometry):
         constraints = replace(constraints, latent=present)
-    cached = present.cache_bytes_per_token(CACHE_NUMBER)
-    budget = Budget(
-        min(budget.parameters or present.parameters, present.parameters),
-        min(budget.cache_bytes or cached, cached),
-    )
+    budget = budget.within(present)
     words = f"{config.family} ({evidence.words})"
     evidence = replace(evidence, words=words)
     rank = _chosen_rank(evidence, constraints, need)

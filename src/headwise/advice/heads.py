@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Literal
 
-from headwise.advice.question import MOST_HEADS, NO_LIMIT, Budget, Constraints
+from headwise.advice.question import CACHE_NUMBER, MOST_HEADS, NO_LIMIT, Budget, Constraints
 from headwise.advice.shaping import content_rank, shaped
 from headwise.geometry import HeadGeometry
 
@@ -22,7 +22,7 @@ MOST_WIDTHS = 2
 MOST_PARAMETERS = 10**18
 
 #: What keeps the number of heads from being larger.
-Limit = Literal["width", "tried", "parameters", "cache", "present"]
+Limit = Literal["width", "tried", "parameters", "cache", "present", "group"]
 
 
 def usual_heads(width: int) -> int:
@@ -44,8 +44,7 @@ def most_heads(width: int, rank: int, constraints: Constraints, budget: Budget) 
     >>> most_heads(64, 8, Constraints(), Budget(parameters=24_576))
     12
     """
-    widths = 1 if budget.parameters is None else MOST_WIDTHS
-    most = min(max(1, widths * width // rank), MOST_HEADS)
+    most = _most_by_width(width, rank, budget)
     step = constraints.group if constraints.kind == "gqa" else 1
     wanted = [*range(1, min(step, most + 1)), *range(step, most + 1, step)]
     # Costs rise with the number of heads, so those that fit come first.
@@ -83,12 +82,39 @@ def limit_of(
     'width'
     """
     width, rank, heads = geometry.width, content_rank(geometry), geometry.heads
+    whole = _most_by_width(width, rank, budget)
+    unpaid = NO_LIMIT if budget.parameters is None else Budget(parameters=MOST_PARAMETERS)
+    if heads == most_heads(width, rank, constraints, unpaid):
+        # No budget would buy more; groups leave a rest where they do not divide the whole.
+        by_width = "width" if budget.parameters is None else "tried"
+        return by_width if heads == whole else "group"
+    if _one_more_would_fit(geometry, budget):
+        return "group"
     if budget.parameters is None:
-        whole = most_heads(width, rank, constraints, NO_LIMIT)
-        return "width" if heads == whole else "cache"
-    if heads == most_heads(width, rank, constraints, Budget(parameters=MOST_PARAMETERS)):
-        return "tried"
+        return "cache"
     if heads < most_heads(width, rank, constraints, Budget(parameters=budget.parameters)):
         return "cache"
     own = present is not None and budget.parameters == present.parameters
     return "present" if own else "parameters"
+
+
+def _most_by_width(width: int, rank: int, budget: Budget) -> int:
+    """As many as the width holds, or, where a budget of parameters decides, as were ever tried."""
+    widths = 1 if budget.parameters is None else MOST_WIDTHS
+    return min(max(1, widths * width // rank), MOST_HEADS)
+
+
+def _one_more_would_fit(geometry: HeadGeometry, budget: Budget) -> bool:
+    """Whether a budget that does not pay for one more group of heads would pay for one head.
+
+    Grouped heads all cost the same, so one more costs its share.
+    """
+    if geometry.group == 1:
+        return False
+    costs = (geometry.parameters, geometry.cache_bytes_per_token(CACHE_NUMBER))
+    limits = (budget.parameters, budget.cache_bytes)
+    heads = geometry.heads
+    return all(
+        most is None or cost * (heads + 1) <= heads * most
+        for cost, most in zip(costs, limits, strict=True)
+    )

@@ -18,6 +18,9 @@ MaskName = Literal["none", "causal"]
 #: Bytes of a number in the key-value cache: bfloat16 or float16.
 CACHE_NUMBER = 2
 
+#: Beside a limit that nobody asked for.
+OF_PRESENT = " (the present model's)"
+
 #: More heads than this no layer has.
 MOST_HEADS = 65_536
 
@@ -26,7 +29,8 @@ MOST_HEADS = 65_536
 class Budget:
     """The most that one attention layer may cost; None is no limit.
 
-    ``cache_bytes`` is the key-value cache of one token in 16-bit numbers.
+    ``cache_bytes`` is the key-value cache of one token in 16-bit numbers. ``present`` is a model
+    whose own costs limits may be, without anyone having asked for them.
 
     >>> Budget(parameters=65_536).allows(HeadGeometry.standard(128, heads=4))
     True
@@ -34,24 +38,44 @@ class Budget:
 
     parameters: int | None = None
     cache_bytes: int | None = None
+    present: HeadGeometry | None = None
 
     def __post_init__(self) -> None:
         _refuse_unless_positive(self)
 
+    def within(self, present: HeadGeometry) -> Budget:
+        """The same, and no more than the present model costs.
+
+        >>> str(Budget(1000).within(HeadGeometry.standard(64, heads=4)))
+        "1,000 parameters and 256 cache bytes per token (the present model's)"
+        """
+        parameters, cached = _costs(present)
+        return Budget(
+            min(self.parameters or parameters, parameters),
+            min(self.cache_bytes or cached, cached),
+            present,
+        )
+
     def allows(self, geometry: HeadGeometry) -> bool:
         """Whether the geometry costs no more than this."""
-        most_parameters = math.inf if self.parameters is None else self.parameters
-        most_bytes = math.inf if self.cache_bytes is None else self.cache_bytes
-        cached = geometry.cache_bytes_per_token(CACHE_NUMBER)
-        return geometry.parameters <= most_parameters and cached <= most_bytes
+        limits = zip(_costs(geometry), (self.parameters, self.cache_bytes), strict=True)
+        return all(most is None or cost <= most for cost, most in limits)
 
     def __str__(self) -> str:
-        limits = []
-        if self.parameters is not None:
-            limits.append(f"{self.parameters:,} parameters")
-        if self.cache_bytes is not None:
-            limits.append(f"{self.cache_bytes:,} cache bytes per token")
-        return " and ".join(limits) or "no limit"
+        own = (None, None) if self.present is None else _costs(self.present)
+        units = ("parameters", "cache bytes per token")
+        limits = zip((self.parameters, self.cache_bytes), units, own, strict=True)
+        words = [
+            f"{most:,} {unit}{OF_PRESENT if most == cost else ''}"
+            for most, unit, cost in limits
+            if most is not None
+        ]
+        return " and ".join(words) or "no limit"
+
+
+def _costs(geometry: HeadGeometry) -> tuple[int, int]:
+    """What a budget limits, of a geometry: parameters, and cache bytes per token."""
+    return geometry.parameters, geometry.cache_bytes_per_token(CACHE_NUMBER)
 
 
 @dataclass(frozen=True)

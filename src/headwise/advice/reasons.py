@@ -54,6 +54,7 @@ LIMIT_WORDS: dict[Limit, str] = {
     "parameters": "as many of this rank as the budget pays for.",
     "cache": "as many of this rank as the cache may hold.",
     "present": "as many of this rank as cost no more than the model's own.",
+    "group": "as many of this rank as fit in groups of {group} that share a key-value head.",
 }
 
 FIXED_WORDS = "The rank that was fixed, or the largest that is left, for queries, keys and values."
@@ -73,7 +74,11 @@ def heads_reason(best: Choice, limit: Limit | None, present: HeadGeometry | None
     if best.role == "present":
         return words + "as many as the model has."
     leaves = "the budget" if present is None else "the cost of the present model"
-    words += f"with what {leaves} leaves of the rank." if limit is None else LIMIT_WORDS[limit]
+    words += (
+        f"with what {leaves} leaves of the rank."
+        if limit is None
+        else LIMIT_WORDS[limit].format(group=geometry.group)
+    )
     beside = usual_heads(geometry.width) if present is None else present.heads
     return f"{words} {MANY_HEADS_WORDS}" if best.meets and geometry.heads > beside else words
 

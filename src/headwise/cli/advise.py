@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headwise.cli.console import UsageError
+from headwise.errors import HeadwiseError
 
 if TYPE_CHECKING:
     from headwise.advice import Advice, Evidence
@@ -80,10 +82,15 @@ Width = Annotated[
     ),
 ]
 Params = Annotated[
-    int | None, typer.Option("--params", help="Most parameters of a layer.", show_default=False)
+    float | None,
+    typer.Option(
+        "--params",
+        help="Most parameters of a layer, a whole number such as 20000 or 1e5.",
+        show_default=False,
+    ),
 ]
 KvBytes = Annotated[
-    int | None, typer.Option("--kv-bytes", help="Most cache bytes per token.", show_default=False)
+    float | None, typer.Option("--kv-bytes", help="Most cache bytes per token.", show_default=False)
 ]
 Heads = Annotated[
     int | None, typer.Option("--heads", help="Fix the number of heads.", show_default=False)
@@ -173,21 +180,49 @@ def advise(
     from headwise.advice.deciding import decide, decide_for
     from headwise.advice.question import Budget, Constraints
 
-    budget = Budget(params, kv_bytes)
-    constraints = Constraints(heads, rank, multiple_of, kind.value if kind else None)
+    budget = Budget(_limit("--params", params), _limit("--kv-bytes", kv_bytes))
+    with _names_of_options():
+        constraints = Constraints(heads, rank, multiple_of, kind.value if kind else None)
     if export and as_json:
         raise UsageError("pass either --export or --json, and not both")
+    _refuse_other_formats(out)
     model = read_config(config) if config else None
     options: dict[str, int | str | None] = {"patch": patch, "size": size, "tokenizer": tokenizer}
     options |= {"vocabulary": vocabulary, "name": name}
     given = {option: value for option, value in options.items() if value is not None}
     chosen = mask.value if mask else (model.mask if model else "none")
     evidence = _evidence(data, model, (length, width), given, (seed, chosen))
-    if model is None:
-        answer = decide(evidence, budget, constraints, need.value)
-    else:
-        answer = decide_for(model, evidence, budget, constraints, need.value)
+    with _names_of_options():
+        if model is None:
+            answer = decide(evidence, budget, constraints, need.value)
+        else:
+            answer = decide_for(model, evidence, budget, constraints, need.value)
     _give(answer, export, as_json, out)
+
+
+def _limit(option: str, value: float | None) -> int | None:
+    """A limit as a whole number, however it was written."""
+    from headwise.advice.question import checked_size
+
+    return None if value is None else checked_size(option, value, 1, 10**18)
+
+
+@contextmanager
+def _names_of_options() -> Iterator[None]:
+    """What is said of a parameter is said of the option that it came by."""
+    try:
+        yield
+    except HeadwiseError as error:
+        problem, hint = (
+            words.replace("multiple_of", "--multiple-of") for words in (error.problem, error.hint)
+        )
+        raise type(error)(problem, hint=hint) from None
+
+
+def _refuse_other_formats(out: Path | None) -> None:
+    if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
+        better = out.with_suffix(".html")
+        raise UsageError(f"--out {out} is not HTML, and the report is: pass --out {better}")
 
 
 def _evidence(
