@@ -17,6 +17,7 @@ from headwise.advice.sources import Reading, tokens_from
 from headwise.errors import BadInputError, HeadwiseError
 
 GENERATOR = torch.Generator().manual_seed(0)
+GROUPS = "in groups of 4 that share a key-value head,"
 TOKENS = torch.randn(6, 16, 12, generator=GENERATOR)
 
 
@@ -130,16 +131,16 @@ def test_heads_of_small_rank_fill_the_width_and_fewer_stand_second():
         # Width 64 holds 5 heads of rank 12, two widths 10.
         (
             {"constraints": Constraints(kind="gqa", rank=12)},
-            "Heads: 4, as many of this rank as fit in groups of 4 that share a key-value head.",
+            f"Heads: 4, as many of this rank, {GROUPS} as fill the width.",
         ),
         (
             {"budget": Budget(10**6), "constraints": Constraints(kind="gqa", rank=12)},
-            "Heads: 8, as many of this rank as fit in groups of 4 that share a key-value head.",
+            f"Heads: 8, as many of this rank, {GROUPS} as 2 widths hold;",
         ),
         # A head of rank 4 in a group of four costs 640 parameters and 4 cache bytes.
         (
             {"budget": Budget(9 * 640), "constraints": Constraints(kind="gqa", rank=4)},
-            "Heads: 8, as many of this rank as fit in groups of 4 that share a key-value head.",
+            f"Heads: 8, as many of this rank, {GROUPS} as the budget pays for.",
         ),
         (
             {"budget": Budget(9 * 640 - 1), "constraints": Constraints(kind="gqa", rank=4)},
@@ -151,7 +152,7 @@ def test_heads_of_small_rank_fill_the_width_and_fewer_stand_second():
         ),
         (
             {"budget": Budget(None, 9 * 4), "constraints": Constraints(kind="gqa", rank=4)},
-            "Heads: 8, as many of this rank as fit in groups of 4 that share a key-value head.",
+            f"Heads: 8, as many of this rank, {GROUPS} as the cache may hold.",
         ),
     ],
 )

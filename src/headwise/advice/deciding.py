@@ -85,7 +85,7 @@ def _about_heads(
     limit = None
     if best.role == "advised":
         limit = limit_of(best.geometry, constraints, budget, present)
-    return [heads_reason(best, limit, present), *speed]
+    return [heads_reason(best, limit, budget, present), *speed]
 
 
 def _kind(geometry: HeadGeometry) -> str:

@@ -22,7 +22,7 @@ MOST_WIDTHS = 2
 MOST_PARAMETERS = 10**18
 
 #: What keeps the number of heads from being larger.
-Limit = Literal["width", "tried", "parameters", "cache", "present", "group"]
+Limit = Literal["width", "tried", "parameters", "cache", "present"]
 
 
 def usual_heads(width: int) -> int:
@@ -82,16 +82,11 @@ def limit_of(
     'width'
     """
     width, rank, heads = geometry.width, content_rank(geometry), geometry.heads
-    whole = _most_by_width(width, rank, budget)
-    unpaid = NO_LIMIT if budget.parameters is None else Budget(parameters=MOST_PARAMETERS)
-    if heads == most_heads(width, rank, constraints, unpaid):
-        # No budget would buy more; groups leave a rest where they do not divide the whole.
-        by_width = "width" if budget.parameters is None else "tried"
-        return by_width if heads == whole else "group"
-    if _one_more_would_fit(geometry, budget):
-        return "group"
     if budget.parameters is None:
-        return "cache"
+        whole = most_heads(width, rank, constraints, NO_LIMIT)
+        return "width" if heads == whole else "cache"
+    if heads == most_heads(width, rank, constraints, Budget(parameters=MOST_PARAMETERS)):
+        return "tried"
     if heads < most_heads(width, rank, constraints, Budget(parameters=budget.parameters)):
         return "cache"
     own = present is not None and budget.parameters == present.parameters
@@ -104,17 +99,21 @@ def _most_by_width(width: int, rank: int, budget: Budget) -> int:
     return min(max(1, widths * width // rank), MOST_HEADS)
 
 
-def _one_more_would_fit(geometry: HeadGeometry, budget: Budget) -> bool:
-    """Whether a budget that does not pay for one more group of heads would pay for one head.
+def groups_leave_a_rest(geometry: HeadGeometry, limit: Limit, budget: Budget) -> bool:
+    """Whether one head more would be within the limit, were heads not added in whole groups.
 
     Grouped heads all cost the same, so one more costs its share.
+
+    >>> four = HeadGeometry(64, heads=4, kv_heads=1, qk_rank=12, v_rank=12)
+    >>> groups_leave_a_rest(four, "width", Budget())
+    True
     """
+    heads = geometry.heads
     if geometry.group == 1:
         return False
-    costs = (geometry.parameters, geometry.cache_bytes_per_token(CACHE_NUMBER))
-    limits = (budget.parameters, budget.cache_bytes)
-    heads = geometry.heads
-    return all(
-        most is None or cost * (heads + 1) <= heads * most
-        for cost, most in zip(costs, limits, strict=True)
-    )
+    if limit in ("width", "tried"):
+        return heads < _most_by_width(geometry.width, content_rank(geometry), budget)
+    cached = limit == "cache"
+    cost = geometry.cache_bytes_per_token(CACHE_NUMBER) if cached else geometry.parameters
+    most = budget.cache_bytes if cached else budget.parameters
+    return most is not None and cost * (heads + 1) <= heads * most

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from headwise.advice.curves import HALF_WIDTH, START_WORDS, RankCurve
 from headwise.advice.evidence import MOST_LENGTH, Evidence, TokenStatistics
-from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, usual_heads
+from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, groups_leave_a_rest, usual_heads
+from headwise.advice.question import Budget
 from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
 from headwise.advice.retrieval import NEGLIGIBLE, lookup_limit
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
@@ -48,13 +49,13 @@ MANY_HEADS_WORDS = (
     "one."
 )
 
+#: What the heads are as many as; where groups of them leave a rest, that is said in between.
 LIMIT_WORDS: dict[Limit, str] = {
-    "width": "as many of this rank as fill the width.",
-    "tried": f"as many of this rank as {MOST_WIDTHS} widths hold; more was never tried.",
-    "parameters": "as many of this rank as the budget pays for.",
-    "cache": "as many of this rank as the cache may hold.",
-    "present": "as many of this rank as cost no more than the model's own.",
-    "group": "as many of this rank as fit in groups of {group} that share a key-value head.",
+    "width": "as many of this rank{groups} as fill the width.",
+    "tried": f"as many of this rank{{groups}} as {MOST_WIDTHS} widths hold; more was never tried.",
+    "parameters": "as many of this rank{groups} as the budget pays for.",
+    "cache": "as many of this rank{groups} as the cache may hold.",
+    "present": "as many of this rank{groups} as cost no more than the model's own.",
 }
 
 FIXED_WORDS = "The rank that was fixed, or the largest that is left, for queries, keys and values."
@@ -67,18 +68,21 @@ def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def heads_reason(best: Choice, limit: Limit | None, present: HeadGeometry | None) -> str:
+def heads_reason(
+    best: Choice, limit: Limit | None, budget: Budget, present: HeadGeometry | None
+) -> str:
     """Why the first choice has so many heads, where nobody fixed them; no limit: less rank."""
     geometry = best.geometry
     words = f"Heads: {geometry.heads}, "
     if best.role == "present":
         return words + "as many as the model has."
-    leaves = "the budget" if present is None else "the cost of the present model"
-    words += (
-        f"with what {leaves} leaves of the rank."
-        if limit is None
-        else LIMIT_WORDS[limit].format(group=geometry.group)
-    )
+    if limit is None:
+        leaves = "the budget" if present is None else "the cost of the present model"
+        words += f"with what {leaves} leaves of the rank."
+    else:
+        rest = groups_leave_a_rest(geometry, limit, budget)
+        groups = f", in groups of {geometry.group} that share a key-value head," if rest else ""
+        words += LIMIT_WORDS[limit].format(groups=groups)
     beside = usual_heads(geometry.width) if present is None else present.heads
     return f"{words} {MANY_HEADS_WORDS}" if best.meets and geometry.heads > beside else words
 
