@@ -133,7 +133,8 @@ def test_the_star_of_what_differs_is_explained_once(headwise, tmp_path):
     )
     assert "differs*" in ran.out
     (line,) = [line for line in ran.out.splitlines() if line.startswith("*")]
-    assert "0.015, or 3 combined standard errors" in line
+    assert all(words in line for words in ("0.015", "a fifth", "3 combined standard errors"))
+    assert "• The schedule is shortened" in ran.out
     assert "1 layer, c 2, r 1 " in ran.out
     assert "1 layers" not in ran.out
 

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from headwise.cli.console import print_json, screen
-from headwise.papers.comparison import Cell, comparison_table, verdict
+from headwise.papers.comparison import FLOOR, STANDARD_ERRORS, Cell, comparison_table, verdict
 from headwise.papers.exhibit import Exhibit
 from headwise.papers.pages import summary_table, write_exhibits
 from headwise.papers.recorded import recorded_scales
@@ -20,7 +20,10 @@ from headwise.runs.executors.protocol import processors
 from headwise.runs.locations import DEFAULT_STORE
 
 #: What the star in the table of cells stands for: the rule of headwise.papers.comparison.
-STAR = "* further from print than is allowed"
+STAR = (
+    f"* further from print than allowed: {FLOOR} (of a loss, a fifth of the printed value if that "
+    f"is less), or {STANDARD_ERRORS:.0f} combined standard errors of both values if that is more"
+)
 
 
 def show(found: Sequence[Reproduced], out: Path, as_json: bool, workers: int | None = None) -> None:
