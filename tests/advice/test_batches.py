@@ -53,6 +53,8 @@ def test_an_endless_loader_is_read_as_far_as_is_needed():
 @pytest.mark.parametrize(
     ("batches", "words"),
     [
+        ([[]], "gave an empty batch; yield batches of tokens"),
+        ([([], 1)], "gave an empty batch"),
         ([{"tokens": IDS, "mask": IDS}], "a batch with tokens, mask; name its inputs input_ids, "),
         ([{}], "a batch with no keys"),
         ([IDS, IDS[:, :4]], "unequal length, 4 to 6 tokens; cut or pad them to one length"),

@@ -45,6 +45,8 @@ def joined_batches(given: Any, source: str) -> Tensor:
 
 def _inputs(batch: Any, source: str) -> Tensor:
     """The inputs of one batch; a single sequence or image is a batch of one."""
+    if isinstance(batch, tuple | list) and not batch:
+        raise BadInputError(f"{source} gave an empty batch", hint="yield batches of tokens")
     if isinstance(batch, tuple | list) and not isinstance(batch[0], int | float):
         return _inputs(batch[0], source)
     if not isinstance(batch, Mapping):
