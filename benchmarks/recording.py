@@ -57,6 +57,10 @@ def code_version() -> str:
     return f"{headwise.__version__}+{found.stdout.strip()}"
 
 
+#: The code that runs is what was read at the start, whatever is changed before the end.
+CODE = code_version()
+
+
 def hardware(device: str) -> str:
     """The device in words, with nothing that names one machine."""
     if device == "cuda":
@@ -73,7 +77,7 @@ def provenance(device: str, dtype: str, seed: int) -> dict[str, object]:
     """What a reader needs to make the record again."""
     return {
         "command": " ".join(["python", Path(sys.argv[0]).name, *map(told, sys.argv[1:])]),
-        "code": code_version(),
+        "code": CODE,
         "torch": torch.__version__,
         "device": hardware(device),
         "dtype": dtype,
