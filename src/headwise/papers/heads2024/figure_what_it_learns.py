@@ -32,12 +32,13 @@ def _present(answers: Answers) -> Presentation:
     rows = answers.rows()
     width = max(row["width"] for row in rows)
     full = [row for row in rows if row["rank"] == width]
-    gentle = _gentle(rows)
     printed = {} if answers.scale in (Scale.MINIATURE, Scale.LAPTOP) else _printed()
     return Presentation(
-        panels=tuple(panel for protocol in SHOWN for panel in _panels(gentle, protocol, printed)),
+        panels=tuple(
+            panel for protocol in SHOWN for panel in _panels(_gentle(rows), protocol, printed)
+        ),
         tables=tuple(_table(full, protocol, printed) for protocol in SHOWN),
-        claims=_claims([row for row in gentle if row in full], answers.scale),
+        claims=_claims(_gentle(full), answers.scale),
         uncompared="printed angles stand beside, without a rule" if printed else OTHER_SIZES,
         remarks=(
             *schedule_remarks(answers, "100,000 steps of 256 and five"),
@@ -180,8 +181,9 @@ FIGURE_WHAT_IT_LEARNS = Exhibit(
     name="heads2024/figure_what_it_learns",
     title="What one layer learns: angle and size of its query-key forms",
     caption="M = W_Qᵀ W_K of each head of the one-layer models of the figure of rank and depth, "
-    "trained on the fixed set and on fresh data. The exact solution is a large multiple of −I. "
-    "Median over heads; mean, standard deviation and minimum over seeds; hollow: printed.",
+    "and of some at the paper's own rate, on the fixed set and on fresh data. The exact solution "
+    "is a large multiple of −I. Median over heads; mean, standard deviation and minimum over seeds; "
+    "hollow: printed.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in Scale},
     present=_present,
 )
