@@ -182,8 +182,8 @@ FIGURE_WHAT_IT_LEARNS = Exhibit(
     title="What one layer learns: angle and size of its query-key forms",
     caption="M = W_Qᵀ W_K of each head of the one-layer models of the figure of rank and depth, "
     "and of some at the paper's own rate, on the fixed set and on fresh data. The exact solution "
-    "is a large multiple of −I. Median over heads; mean, standard deviation and minimum over seeds; "
-    "hollow: printed.",
+    "is a large multiple of −I. Median over heads; mean, standard deviation and minimum over "
+    "seeds; hollow: printed.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in Scale},
     present=_present,
 )
