@@ -22,6 +22,7 @@ from headwise.advice.embedding import TokenSet, as_seen
 from headwise.advice.question import MaskName, checked_mask
 from headwise.attention.masks import EVERYTHING, Causal, Mask
 from headwise.attention.scores import logits
+from headwise.attention.ties import first_best
 from headwise.randomness import stream, stream_seed
 from headwise.shapes import Float
 from headwise.spectra import count
@@ -164,6 +165,7 @@ def causal_plateau_ratio(inputs: Float[Tensor, "n d"], draws: int = 32, seed: in
     n, d = inputs.shape
     rows = torch.randn(draws, n, d, generator=stream(seed, "causal plateau"), dtype=torch.float64)
     later = torch.ones(n, n, dtype=torch.bool).triu(1)
-    picked = (rows @ inputs.mT).masked_fill(later, -math.inf).argmax(-1)
+    scores = (rows @ inputs.mT).masked_fill(later, -math.inf)
+    picked = first_best(rows, inputs.expand(draws, n, d), scores)
     used = torch.zeros(draws, n, dtype=torch.bool).scatter_(1, picked, True)
     return float(used.double().mean())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -16,8 +17,10 @@ from torch.nn.functional import scaled_dot_product_attention
 from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask, as_mask
 from headwise.attention.masks import refuse_masked_rows as _refuse_masked_rows
 from headwise.attention.scores import checked_pair, checked_temperature
+from headwise.attention.ties import Ties
 from headwise.errors import BadInputError
 from headwise.shapes import Float, Int
+from headwise.spectra.hardmax import first_within
 
 #: How many logits exist at any one time on a CPU: 2^22 float64 numbers are 32 MiB.
 LOGITS_AT_ONCE = 2**22
@@ -130,18 +133,22 @@ def streaming_argmax(
     keys: Tensor,
     *,
     mask: Mask | Tensor = EVERYTHING,
+    equals: Literal["within rounding", "exactly"] = "within rounding",
 ) -> Int[Tensor, "*batch n"]:
     """The key each query scores highest, the first of equals, without the matrix.
 
     Scores are taken in the dtype given (float32 and below may decide near ties otherwise than
-    float64 would); memory is bounded whatever the number of queries and keys.
+    float64 would), and are equal if rounding does not tell them apart: a key that occurs twice
+    counts once. Keys drawn from a continuous law are never equal; ``equals="exactly"`` saves a
+    pass over their scores. Memory is bounded whatever the number of queries and keys.
 
     >>> streaming_argmax(torch.ones(2, 1), torch.tensor([[1.0], [3.0], [3.0]]))
     tensor([1, 1])
     """
     queries, keys = checked_pair(queries, keys)
     shape = torch.Size([*queries.shape[:-1], keys.shape[-2]])
-    seek = _Seek(queries, keys, as_mask(mask), Grid.whole(shape, queries.device))
+    ties = Ties.of(queries, keys) if equals == "within rounding" else None
+    seek = _Seek(queries, keys, as_mask(mask), Grid.whole(shape, queries.device), ties)
     at_once = max(1, _logits_at_once(queries.device) // shape[:-2].numel())
     tallest, widest = GPU_TILE if queries.is_cuda else CPU_TILE
     height = min(shape[-2], tallest, at_once)
@@ -186,22 +193,24 @@ class _Seek:
     keys: Tensor
     mask: Mask
     grid: Grid
+    ties: Ties | None
 
     def best(self, rows: slice, width: int) -> Tensor:
         """The arg-max of these rows, seeking ``width`` keys at a time."""
-        value, index = self._best_among(rows, slice(0, min(width, self.grid.shape[-1])))
+        value, _, index = self._best_among(rows, slice(0, min(width, self.grid.shape[-1])))
         for columns in list(chunks(self.grid.shape[-1], width))[1:]:
-            rival, rival_index = self._best_among(rows, columns)
-            better = rival > value  # strictly: of equals the first stays
-            value, index = (
-                torch.where(better, rival, value),
-                torch.where(better, rival_index, index),
-            )
+            rival, allowance, rival_index = self._best_among(rows, columns)
+            better = rival > value + allowance  # of equals the first stays
+            value, index = torch.maximum(value, rival), torch.where(better, rival_index, index)
         _refuse_masked_rows(value)
         return index
 
-    def _best_among(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
+    def _best_among(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """The largest scores, how far below them a tie may be, and the first columns of equals."""
         scores = self.queries[..., rows, :] @ self.keys[..., columns, :].mT
         scores = self.mask.apply(scores, self.grid.block(rows, columns))
-        index = scores.argmax(-1)
-        return scores.gather(-1, index.unsqueeze(-1)).squeeze(-1), index + columns.start
+        top, winner = scores.max(-1)
+        if self.ties is None:
+            return top, torch.zeros_like(top), winner + columns.start
+        allowance = self.ties.allowance(rows, winner + columns.start)
+        return top, allowance, first_within(scores, top, allowance) + columns.start

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask, as_mask, refuse_masked_rows
+from headwise.attention.ties import first_best
 from headwise.errors import BadInputError
 from headwise.shapes import Float
 from headwise.spectra import LogWeights
@@ -80,11 +81,14 @@ def hardmax_matrix(
 ) -> Float[Tensor, "*batch n m"]:
     """The limit of zero temperature: one in the column of the largest logit, first of equals.
 
+    Logits that rounding does not tell apart are equal.
+
     >>> hardmax_matrix(torch.ones(1, 2), torch.tensor([[0.0, 1.0], [2.0, 2.0]]))
     tensor([[0., 1.]], dtype=torch.float64)
     """
-    found = logits(queries, keys, mask=mask).values
-    return torch.zeros_like(found).scatter_(-1, found.argmax(-1, keepdim=True), 1.0)
+    found = logits(queries, keys, temperature=1.0, mask=mask).values
+    chosen = first_best(queries.double(), keys.double(), found).unsqueeze(-1)
+    return torch.zeros_like(found).scatter_(-1, chosen, 1.0)
 
 
 def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from headwise.attention.masks import (
 )
 from headwise.attention.rank_one import rank_one_attention
 from headwise.attention.short import served, short_attention
+from headwise.attention.ties import first_best
 from headwise.errors import BadInputError
 
 
@@ -114,12 +115,12 @@ class Hardmax(Weighting):
     def weights(self, heads: Heads) -> Tensor:
         """One where the logit is largest."""
         self._refuse_training(heads)
-        return _one_hot(heads.logits())
+        return _one_hot(heads, heads.logits())
 
     def mix(self, heads: Heads) -> Tensor:
         """The value of the largest logit, looked up."""
         self._refuse_training(heads)
-        chosen = heads.logits().argmax(-1, keepdim=True)
+        chosen = _chosen(heads, heads.logits())
         values = heads.shared(heads.values)
         return values.gather(-2, chosen.expand(*chosen.shape[:-1], values.shape[-1]))
 
@@ -144,7 +145,7 @@ class StraightThroughHardmax(Weighting):
         """One-hot rows that carry the gradient of the softmax."""
         logits = heads.logits()
         soft = torch.softmax(logits, dim=-1)
-        return _one_hot(logits) + soft - soft.detach()
+        return _one_hot(heads, logits) + soft - soft.detach()
 
 
 class AnyMap(Weighting):
@@ -221,5 +222,12 @@ def _mix_rank_one(heads: Heads) -> Tensor:
     return mixed.transpose(1, 2).unsqueeze(-1)
 
 
-def _one_hot(logits: Tensor) -> Tensor:
-    return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
+@torch.no_grad()
+def _chosen(heads: Heads, logits: Tensor) -> Tensor:
+    """The key of each query's largest logit, (b, H, n, 1)."""
+    scaled = heads.queries / heads.temperature
+    return first_best(scaled, heads.shared(heads.keys), logits).unsqueeze(-1)
+
+
+def _one_hot(heads: Heads, logits: Tensor) -> Tensor:
+    return torch.zeros_like(logits).scatter(-1, _chosen(heads, logits), 1.0)

@@ -60,7 +60,7 @@ class SimulateLongRank(Spec, frozen=True):
         """The share of keys that are picked, in each group of one head's keys."""
         queries, keys = self._drawn(generator), self._drawn(generator)
         with _float32_products("tf32" if self.dtype == "tensorfloat32" else "ieee"):
-            picked = streaming_argmax(queries, keys)
+            picked = streaming_argmax(queries, keys, equals="exactly")
         used = torch.zeros(self.tokens, dtype=torch.bool, device=picked.device)
         used[picked] = True
         return used.reshape(GROUPS, -1).double().mean(1).cpu()
