@@ -10,14 +10,14 @@ from headwise.advice.embedding import TokenSet
 from headwise.advice.gathering import evidence_of
 from headwise.advice.measuring import (
     Sampling,
-    causal_plateau_ratio,
     measured_curve,
     ratios_of_seed,
 )
 from headwise.advice.rule import judged_curve
 from headwise.advice.saturation import our_saturation
+from headwise.attention import Causal
 from headwise.randomness import stream, stream_seed
-from headwise.theory import finite_law
+from headwise.theory import finite_law, plateau_ratio
 
 
 def white(length=16, width=8, sequences=6):
@@ -68,7 +68,7 @@ def test_nearly_orthonormal_tokens_follow_the_law():
 @pytest.mark.parametrize("n", [2, 5, 40])
 def test_the_causal_plateau_of_orthonormal_tokens_is_half(n):
     """Row i picks one of i columns: column j stays empty with chance Π (1 − 1/i) = (j − 1) / n."""
-    found = causal_plateau_ratio(torch.eye(n).double(), draws=4000, seed=1)
+    found = plateau_ratio(torch.eye(n).double(), 4000, seed=1, mask=Causal()).mean
     assert found == pytest.approx((n + 1) / 2 / n, abs=4 * 0.5 / (n * 4000) ** 0.5)
 
 

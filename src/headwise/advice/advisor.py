@@ -8,8 +8,9 @@ from typing import Any
 from headwise.advice.config import read_config
 from headwise.advice.deciding import decide, decide_for
 from headwise.advice.gathering import evidence_of, numbers_evidence
-from headwise.advice.question import FREE, NO_LIMIT, Budget, Constraints, MaskName, Need
+from headwise.advice.question import FREE, NO_LIMIT, Budget, Constraints, Need
 from headwise.advice.result import Advice
+from headwise.theory.under_mask import MaskName
 
 
 def advise(
@@ -50,7 +51,7 @@ def advise_numbers(
 ) -> Advice:
     """The same from two numbers alone, by the finite law of orthonormal tokens.
 
-    The law is that of attention without a mask; with "causal" the answer says so.
+    With ``mask="causal"`` it is the law of tokens that attend to themselves and those before.
 
     >>> advise_numbers(512, 768).best.geometry
     HeadGeometry(width=768, heads=8, kv_heads=8, qk_rank=96, v_rank=96)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from headwise.advice.carried import WINDOW, carried_fields, sliding_window
-from headwise.advice.question import MaskName
 from headwise.advice.sizes import FIELDS, KnownSizes, told_sizes
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry, LatentGeometry
+from headwise.theory.under_mask import MaskName
 
 WIDTH = ("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "hidden_dim", "model_dim")
 HEADS = (

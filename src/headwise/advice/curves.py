@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from headwise.advice.question import MaskName
+from headwise.theory.under_mask import MaskName
 
 #: How the weights began: as the model's own layers do, as in the rank paper, or the law.
 Start = Literal["model", "paper", "law"]

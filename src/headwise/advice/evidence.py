@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwise.advice.curves import RankCurve
-from headwise.advice.question import MaskName
+from headwise.theory.under_mask import MaskName
 
 #: Tokens of a longer sequence that are looked at.
 MOST_LENGTH = 512

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headwise.advice.evidence import MOST_LENGTH, Evidence
-from headwise.advice.question import MaskName, checked_mask, checked_size
+from headwise.advice.question import checked_size
 from headwise.advice.reasons import NEARLY_ORTHONORMAL
 from headwise.advice.theory_curve import law_curve
 from headwise.errors import BadInputError
+from headwise.theory.under_mask import MaskName, checked_mask
 
 if TYPE_CHECKING:
     from headwise.advice.curves import RankCurve
@@ -30,7 +31,7 @@ def numbers_evidence(
     checked_mask(mask)
     named = ", assumed since the config names no length" if assumed else ""
     words = f"{n:,} tokens{named}, width {d}{_mask_words(mask)}: the finite law, no data"
-    return Evidence(words, n, d, (law_curve(n, d),), None, 0, mask)
+    return Evidence(words, n, d, (law_curve(n, d, mask),), None, 0, mask)
 
 
 def evidence_of(tokens: Any, width: int | None, sampling: Sampling) -> Evidence:
@@ -47,8 +48,8 @@ def evidence_of(tokens: Any, width: int | None, sampling: Sampling) -> Evidence:
     short = replace(found, values=found.values[:, :MOST_LENGTH])
     statistics = token_statistics(short, sampling.seed)
     curves = _measured(short, sampling)
-    if statistics.cosine_spread < NEARLY_ORTHONORMAL and sampling.mask == "none":
-        curves += (law_curve(short.length, short.width),)
+    if statistics.cosine_spread < NEARLY_ORTHONORMAL:
+        curves += (law_curve(short.length, short.width, sampling.mask),)
     cut = f" (the first {MOST_LENGTH} of {found.length})" if found.length > MOST_LENGTH else ""
     many = f"{found.sequences:,} sequence{'s' * (found.sequences != 1)}"
     words = f"{found.name}: {many} of {short.length} tokens{cut}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,14 +18,13 @@ from headwise.advice.band import (
 )
 from headwise.advice.curves import RankCurve, Start, head_dim_grid
 from headwise.advice.embedding import TokenSet, as_seen
-from headwise.advice.question import MaskName, checked_mask
 from headwise.attention.masks import EVERYTHING, Causal, Mask
 from headwise.attention.scores import logits
-from headwise.attention.ties import first_best
 from headwise.randomness import stream, stream_seed
 from headwise.shapes import Float
 from headwise.spectra import count
 from headwise.theory.plateau import plateau_ratio
+from headwise.theory.under_mask import MaskName, checked_mask
 
 #: The largest head dimension measured.
 MOST_HEAD_DIM = 128
@@ -148,24 +146,10 @@ def _plateau(
     inputs = tokens.chosen(chosen).embedded(stream_seed(seed, "plateau"))
     source = "theory: hardmax of rows from N(0, X·Xᵀ)"
     if sampling.mask == "causal":
-        found = [causal_plateau_ratio(sequence, seed=seed) for sequence in inputs]
-        return sum(found) / len(found), f"{source}, each among the tokens up to its own"
-    found = [plateau_ratio(sequence, draws=8, seed=seed).mean for sequence in inputs]
+        source += ", each among the tokens up to its own"
+    # Under a mask each head shows the columns of its own rows alone: more heads tell as much.
+    draws = 8 if sampling.mask == "none" else 32
+    found = [
+        plateau_ratio(sequence, draws, seed, mask=_MASKS[sampling.mask]).mean for sequence in inputs
+    ]
     return sum(found) / len(found), source
-
-
-def causal_plateau_ratio(inputs: Float[Tensor, "n d"], draws: int = 32, seed: int = 0) -> float:
-    """Hardmax rank over n of rows from N(0, X·Xᵀ), row i among the first i tokens.
-
-    Orthonormal tokens give (n + 1) / 2n: a column j is missed by all rows with chance (j − 1) / n.
-
-    >>> abs(causal_plateau_ratio(torch.eye(64).double()) - 65 / 128) < 0.02
-    True
-    """
-    n, d = inputs.shape
-    rows = torch.randn(draws, n, d, generator=stream(seed, "causal plateau"), dtype=torch.float64)
-    later = torch.ones(n, n, dtype=torch.bool).triu(1)
-    scores = (rows @ inputs.mT).masked_fill(later, -math.inf)
-    picked = first_best(rows, inputs.expand(draws, n, d), scores)
-    used = torch.zeros(draws, n, dtype=torch.bool).scatter_(1, picked, True)
-    return float(used.double().mean())

@@ -12,9 +12,6 @@ from headwise.geometry import HeadGeometry, LatentGeometry
 Kind = Literal["mha", "gqa", "mla"]
 Need = Literal["data", "mixing", "retrieval"]
 
-#: Which tokens a token attends to: all, or itself and those before it.
-MaskName = Literal["none", "causal"]
-
 #: Bytes of a number in the key-value cache: bfloat16 or float16.
 CACHE_NUMBER = 2
 
@@ -155,17 +152,6 @@ def checked_need(need: str) -> str:
             hint="choose mixing (blend tokens), retrieval (look up single ones) or data",
         )
     return need
-
-
-def checked_mask(mask: str) -> str:
-    """``mask`` if there is such a mask.
-
-    >>> checked_mask("causal")
-    'causal'
-    """
-    if mask not in get_args(MaskName):
-        raise BadInputError(f"there is no mask {mask!r}", hint="choose none or causal")
-    return mask
 
 
 def checked_size(name: str, value: int | float | None, least: int, most: int) -> int:

@@ -12,6 +12,7 @@ from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
 from headwise.advice.shaping import content_rank
 from headwise.advice.theory_curve import bounded_dims
 from headwise.geometry import HeadGeometry
+from headwise.theory.under_mask import barrier_ratio
 
 #: A mean that holds more than this share of the mean square is worth a word.
 LARGE_MEAN = 0.25
@@ -306,7 +307,7 @@ def _few_for_their_dimension(found: TokenStatistics) -> list[str]:
 
 
 def _about_mask(evidence: Evidence) -> list[str]:
-    """Under a causal mask the ranks are measured; no law is known, but its plateau is."""
+    """What a causal mask does to what is measured, or to the law."""
     if evidence.mask == "none":
         return []
     if evidence.statistics is not None:
@@ -318,10 +319,11 @@ def _about_mask(evidence: Evidence) -> list[str]:
             "mixing is read without the mask; N(0, 1) weights are measured under it."
         ]
     n = evidence.length
+    under, without = barrier_ratio(n, "causal"), barrier_ratio(n)
     return [
-        "Causal mask: no finite law is known under it, so the curve is that of attention without "
-        f"a mask. Its plateau under the mask is (n + 1) / 2n = {(n + 1) / 2 / n:.2f}; pass --data "
-        "to measure the rest."
+        "Causal mask: the curve is the finite law under it, where a token picks among itself and "
+        f"those before. Its plateau is (n + 1) / 2n = {under:.2f}, without the mask {without:.2f}, "
+        "and is reached at a lower rank."
     ]
 
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headwise.cli.console import UsageError
+from headwise.cli.masks import Masks
 from headwise.errors import HeadwiseError
 
 if TYPE_CHECKING:
     from headwise.advice import Advice, Evidence
     from headwise.advice.config import ModelConfig
-    from headwise.advice.question import MaskName
+    from headwise.theory.under_mask import MaskName
 
 
 class Kinds(StrEnum):
@@ -34,13 +35,6 @@ class Needs(StrEnum):
     data = "data"
     mixing = "mixing"
     retrieval = "retrieval"
-
-
-class Masks(StrEnum):
-    """Which tokens a token attends to."""
-
-    none = "none"
-    causal = "causal"
 
 
 class Forms(StrEnum):

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headwise.cli.masks import Masks
+
 if TYPE_CHECKING:
     from headwise.theory import Prediction
+    from headwise.theory.under_mask import MaskName
 
 Length = Annotated[
     float, typer.Option("--length", help="Number of tokens n, 2 to 1e12.", show_default=False)
@@ -24,6 +27,10 @@ Fraction = Annotated[
 PlotFile = Annotated[
     Path | None, typer.Option("--plot", help="Draw the curve into a file: png, svg or pdf.")
 ]
+Masked = Annotated[
+    Masks,
+    typer.Option("--mask", help="Which keys a token picks among: all, or up to its own."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -31,6 +38,7 @@ def law(
     length: Length,
     head_dim: HeadDim = None,
     fraction: Fraction = 0.9,
+    mask: Masked = Masks.none,
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,35 +48,38 @@ def law(
 
         refuse_unwritable(plot)
     if head_dim is None:
-        _answer_with_curve(length, fraction, as_json)
+        _answer_with_curve(length, fraction, mask.value, as_json)
     else:
-        _answer_one(length, head_dim, fraction, as_json)
+        _answer_one(length, head_dim, fraction, mask.value, as_json)
     if plot is not None:
         from headwise.cli.law_curve import curve_of
         from headwise.cli.law_figure import draw
 
-        draw(curve_of(length, fraction), plot)
+        draw(curve_of(length, fraction, mask.value), plot)
         typer.echo(f"drawn: {plot}", err=True)
 
 
-def _answer_one(length: float, head_dim: float, fraction: float, as_json: bool) -> None:
+def _answer_one(
+    length: float, head_dim: float, fraction: float, mask: MaskName, as_json: bool
+) -> None:
     from headwise.cli.console import print_json, progress, screen
     from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
     from headwise.theory.ready import UPPER_BOUND
 
-    critical = critical_head_dim(length, fraction)
-    found = ready_ratio(length, head_dim)
+    critical = critical_head_dim(length, fraction, mask)
+    found = ready_ratio(length, head_dim, mask)
     if found.method == UPPER_BOUND:
         from headwise.theory import predict_ratio
 
         with progress("simulating", total=100) as advance:
-            found = predict_ratio(length, head_dim, progress=_in_percents(advance))
+            found = predict_ratio(length, head_dim, progress=_in_percents(advance), mask=mask)
     if as_json:
         keys = ("length", "head_dim", "ratio", "error", "method")
         answer = {key: getattr(found, key) for key in keys} | {"critical_head_dim": critical}
-        print_json(answer | {"fraction": fraction, "barrier": barrier_ratio(length)})
+        barrier = barrier_ratio(length, mask)
+        print_json(answer | {"fraction": fraction, "barrier": barrier, "mask": mask})
     else:
-        screen().print(_in_words(found, critical, fraction))
+        screen().print(_in_words(found, critical, fraction, mask))
 
 
 def _in_percents(advance: Callable[[int], None]) -> Callable[[float], None]:
@@ -84,24 +95,24 @@ def _in_percents(advance: Callable[[int], None]) -> Callable[[float], None]:
     return tell
 
 
-def _in_words(found: Prediction, critical: int, fraction: float) -> str:
+def _in_words(found: Prediction, critical: int, fraction: float, mask: MaskName) -> str:
     from headwise.theory import barrier_ratio
 
-    barrier = barrier_ratio(found.length)
+    barrier, under = barrier_ratio(found.length, mask), "" if mask == "none" else f", {mask} mask"
     return (
         f"[bold]{found.ratio:.4g}[/bold] ± {found.error:.2g} of {found.length} columns are used "
-        f"by a random head of dimension {found.head_dim} ({found.method}).\n"
+        f"by a random head of dimension {found.head_dim} ({found.method}{under}).\n"
         f"That is {found.ratio / barrier:.0%} of the barrier {barrier:.4f}; {fraction:.0%} of "
         f"it needs head dimension [bold]{critical}[/bold]."
     )
 
 
-def _answer_with_curve(length: float, fraction: float, as_json: bool) -> None:
+def _answer_with_curve(length: float, fraction: float, mask: MaskName, as_json: bool) -> None:
     from headwise.cli.console import print_json, progress, screen
     from headwise.cli.law_curve import curve_of, table, terminal_plot
 
     with progress("computing the curve", total=100) as advance:
-        curve = curve_of(length, fraction, _in_percents(advance))
+        curve = curve_of(length, fraction, mask, _in_percents(advance))
     if as_json:
         print_json(curve.as_json())
         return

@@ -11,6 +11,7 @@ from headwise.theory.columns import MAX_HEAD_DIM
 from headwise.theory.progress import Progress, silent
 from headwise.theory.ready import UPPER_BOUND
 from headwise.theory.sizes import Whole
+from headwise.theory.under_mask import MaskName
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,6 +29,7 @@ class Curve:
     barrier: float
     rows: tuple[tuple[int, float, str], ...]
     errors: tuple[float | None, ...]
+    mask: MaskName = "none"
 
     def as_json(self) -> dict[str, Any]:
         """The keys of a single answer, with one entry per head dimension.
@@ -44,23 +46,27 @@ class Curve:
             "critical_head_dim": self.critical,
             "fraction": self.fraction,
             "barrier": self.barrier,
+            "mask": self.mask,
         }
 
 
-def curve_of(length: Whole, fraction: float, progress: Progress = silent) -> Curve:
+def curve_of(
+    length: Whole, fraction: float, mask: MaskName = "none", progress: Progress = silent
+) -> Curve:
     """Powers of two up to well beyond the critical head dimension, and that dimension itself."""
-    critical = critical_head_dim(length, fraction)
+    critical = critical_head_dim(length, fraction, mask)
     n = int(length)
     last = min(max(4 * critical, 64), MAX_HEAD_DIM)
     dims = sorted({2**power for power in range(int(math.log2(last)) + 1)} | {critical})
     rows, errors = [], []
     for dim in dims:
         # Simulating rows of a long sequence would take minutes; the bound is shown instead.
-        found = ready_ratio(n, dim)
+        found = ready_ratio(n, dim, mask)
         rows.append((dim, found.ratio, found.method))
         errors.append(None if found.method == UPPER_BOUND else found.error)
         progress(1 / len(dims))
-    return Curve(n, fraction, critical, barrier_ratio(n), tuple(rows), tuple(errors))
+    barrier = barrier_ratio(n, mask)
+    return Curve(n, fraction, critical, barrier, tuple(rows), tuple(errors), mask)
 
 
 def table(curve: Curve) -> Table:
@@ -68,7 +74,8 @@ def table(curve: Curve) -> Table:
     from rich import box
     from rich.table import Table
 
-    title = f"rank of a random head, {curve.length} tokens (barrier {curve.barrier:.4f})"
+    under = "" if curve.mask == "none" else f", {curve.mask} mask"
+    title = f"rank of a random head, {curve.length} tokens{under} (barrier {curve.barrier:.4f})"
     result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for name in ("head dimension", "rank / length", "of barrier"):
         result.add_column(name, justify="right")

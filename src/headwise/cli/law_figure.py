@@ -48,7 +48,8 @@ def draw(curve: Curve, file: Path) -> None:
     axes.set_ylim(0, None)
     axes.set_xlabel("head dimension")
     axes.set_ylabel("expected hardmax rank / length")
-    axes.set_title(f"{curve.length} tokens, Gaussian queries and keys")
+    under = "" if curve.mask == "none" else f", {curve.mask} mask"
+    axes.set_title(f"{curve.length} tokens, Gaussian queries and keys{under}")
     figure.legend(frameon=False, loc="outside lower center", ncols=3, fontsize=9)
     try:
         figure.savefig(file, dpi=150)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from headwise.theory.columns import barrier_ratio, critical_head_dim
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.harmonics import Values, error_lower_bound, heads_needed
 from headwise.theory.ready import Prediction, ready_ratio
 from headwise.theory.scaling import Scaling, saturation_row, scaling
+from headwise.theory.under_mask import barrier_ratio, critical_head_dim
 
 if TYPE_CHECKING:
     from headwise.theory.law import finite_law

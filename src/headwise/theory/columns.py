@@ -6,13 +6,10 @@ starts in a fraction of a second.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from headwise.errors import BadInputError
 from headwise.theory.picking import key_norms
-from headwise.theory.sizes import Real, Whole, Wholes, fraction, whole, wholes
+from headwise.theory.sizes import Wholes, wholes
 
 MAX_LENGTH = 10**12
 MAX_HEAD_DIM = 10**5
@@ -45,34 +42,3 @@ def _share_of_cells(n: np.ndarray, d: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         never_picked = n[:, None] * np.log1p(-rule.odds.clip(max=1.0))
     return rule.mean(-np.expm1(never_picked))
-
-
-def barrier_ratio(length: Whole) -> float:
-    """1 − (1 − 1/n)^n: what L tends to as d_h grows; itself tends to 1 − 1/e.
-
-    >>> barrier_ratio(2), round(barrier_ratio(10**9), 6)
-    (0.75, 0.632121)
-    """
-    n = whole("the length", length)
-    return 1.0 if n == 1 else -math.expm1(n * math.log1p(-1 / n))
-
-
-def critical_head_dim(length: Whole, share: Real = 0.9) -> int:
-    """The least head dimension whose L reaches ``share`` of the barrier.
-
-    >>> critical_head_dim(128, 0.9)
-    46
-    """
-    n, goal = whole("the length", length, 2), fraction("the fraction", share)
-    goal *= barrier_ratio(n)
-    low, high = 1, MAX_HEAD_DIM
-    if float(column_share(n, high)) < goal:
-        raise BadInputError(
-            f"no head dimension up to {MAX_HEAD_DIM} reaches {share} of the barrier at length {n}",
-            hint="ask for a smaller fraction",
-        )
-    while low < high:
-        middle = (low + high) // 2
-        reached = float(column_share(n, middle)) >= goal
-        low, high = (low, middle) if reached else (middle + 1, high)
-    return low

@@ -16,15 +16,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from headwise.theory.columns import (
-    ACCURATE_FROM,
-    MAX_HEAD_DIM,
-    MAX_LENGTH,
-    barrier_ratio,
-    column_share,
-    critical_head_dim,
-)
+from headwise.theory.columns import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH
 from headwise.theory.sizes import Wholes
+from headwise.theory.under_mask import MaskName, barrier_ratio, critical_head_dim, law_share
 
 __all__ = [
     "ACCURATE_FROM",
@@ -36,12 +30,14 @@ __all__ = [
 ]
 
 
-def finite_law(length: Wholes, head_dim: Wholes) -> Tensor:
+def finite_law(length: Wholes, head_dim: Wholes, mask: MaskName = "none") -> Tensor:
     """L(n, d_h) for one or many lengths and head dimensions, broadcast against each other.
+
+    Under a causal mask it is C(n, d_h) of ``headwise.theory.causal``.
 
     >>> round(float(finite_law(1024, 64)), 4)
     0.5213
     >>> finite_law(torch.tensor([[128], [1024]]), [16, 64]).shape
     torch.Size([2, 2])
     """
-    return torch.as_tensor(column_share(length, head_dim))
+    return torch.as_tensor(law_share(length, head_dim, mask))

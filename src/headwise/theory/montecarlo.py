@@ -2,7 +2,8 @@
 
 Given the keys, the queries' noise is averaged out as far as the drawn queries allow: with Q
 interchangeable queries, c of which pick a column, a choice of n among them misses the column
-with probability C(Q−c, n)/C(Q, n). That is the exact conditional mean over all choices.
+with probability C(Q−c, n)/C(Q, n). That is the exact conditional mean over all choices. Under a
+mask queries are not interchangeable, and the columns that the first n use are counted.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import math
 import torch
 from torch import Tensor
 
+from headwise.attention.masks import EVERYTHING, Mask
 from headwise.attention.operator import streaming_argmax
 from headwise.randomness import stream
 from headwise.shapes import Float, Int
 from headwise.spectra import Estimate
+from headwise.spectra.hardmax import distinct_columns
 from headwise.theory.ensembles import Ensemble
 from headwise.theory.progress import Progress, silent
 from headwise.theory.sizes import Real, Whole, positive, whole
@@ -29,9 +32,14 @@ _PILOT, _CAUTION = 16, 1.2
 
 
 def simulate_ratio(
-    ensemble: Ensemble, draws: Whole = 32, seed: int = 0, progress: Progress = silent
+    ensemble: Ensemble,
+    draws: Whole = 32,
+    seed: int = 0,
+    progress: Progress = silent,
+    *,
+    mask: Mask = EVERYTHING,
 ) -> Estimate:
-    """E[hardmax rank]/n of an ensemble of random heads.
+    """E[hardmax rank]/n of an ensemble of random heads, each row among the keys its mask leaves.
 
     >>> from headwise.theory.ensembles import IndependentHead
     >>> found = simulate_ratio(IndependentHead(100, 64), draws=50)
@@ -40,11 +48,16 @@ def simulate_ratio(
     """
     draws = whole("the number of draws", draws, 2)
     generator = stream(seed, "hardmax", device=ensemble.device)
-    return Estimate.of(_ratios(ensemble, draws, generator, progress))
+    return Estimate.of(_ratios(ensemble, draws, generator, progress, mask))
 
 
 def simulate_to(
-    ensemble: Ensemble, stderr: Real, seed: int = 0, progress: Progress = silent
+    ensemble: Ensemble,
+    stderr: Real,
+    seed: int = 0,
+    progress: Progress = silent,
+    *,
+    mask: Mask = EVERYTHING,
 ) -> Estimate:
     """The same, with as many draws as bring the standard error to about ``stderr``.
 
@@ -54,33 +67,40 @@ def simulate_to(
     """
     goal = positive("the standard error", stderr)
     generator = stream(seed, "hardmax", device=ensemble.device)
-    pilot = _ratios(ensemble, _PILOT, generator, silent)
+    pilot = _ratios(ensemble, _PILOT, generator, silent, mask)
     # At least one column in n is at stake: a pilot that happens to agree is not certainty.
     spread = max(float(pilot.std()), 0.5 / ensemble.length) * _CAUTION
     more = math.ceil((spread / goal) ** 2)
-    return Estimate.of(torch.cat([pilot, _ratios(ensemble, more, generator, progress)]))
+    return Estimate.of(torch.cat([pilot, _ratios(ensemble, more, generator, progress, mask)]))
 
 
 def hardmax_choices(
-    queries: Float[Tensor, "*heads q d"], keys: Float[Tensor, "*heads n d"]
+    queries: Float[Tensor, "*heads q d"],
+    keys: Float[Tensor, "*heads n d"],
+    mask: Mask = EVERYTHING,
 ) -> Int[Tensor, "*heads q"]:
     """The column each query picks; scores are made in pieces that fit in memory.
 
     >>> hardmax_choices(torch.tensor([[1.0], [-1.0]]), torch.tensor([[0.0], [2.0]]))
     tensor([1, 0])
     """
-    return streaming_argmax(queries, keys)
+    return streaming_argmax(queries, keys, mask=mask)
 
 
 def _ratios(
-    ensemble: Ensemble, draws: int, generator: torch.Generator, progress: Progress
+    ensemble: Ensemble, draws: int, generator: torch.Generator, progress: Progress, mask: Mask
 ) -> Float[Tensor, " draws"]:
-    together = max(1, _SCORES // (4 * ensemble.length**2))
+    n = ensemble.length
+    together = max(1, _SCORES // (4 * n**2))
     found = []
     for start in range(0, draws, together):
         heads = min(together, draws - start)
-        choices = hardmax_choices(*ensemble.draw(heads, generator))
-        found.append(_used_columns(choices, ensemble.length) / ensemble.length)
+        queries, keys = ensemble.draw(heads, generator)
+        if mask == EVERYTHING:
+            used = _used_columns(hardmax_choices(queries, keys), n)
+        else:
+            used = distinct_columns(hardmax_choices(queries[:, :n], keys, mask), n).double()
+        found.append(used / n)
         progress(heads / draws)
     return torch.cat(found)
 

@@ -60,7 +60,7 @@ def key_norms(n: Float[np.ndarray, " cells"], d: Float[np.ndarray, " cells"]) ->
         log_odds = np.log(odds(coarse, n, d)) @ refinement(COARSE_NORMS, NORMS)
         nodes, weights = unit_rule(NORMS)
         norm = low + (high - low) * nodes
-        rule = KeyNorms(norm, _norm_density(norm, d) * (high - low) * weights, np.exp(log_odds))
+        rule = KeyNorms(norm, norm_density(norm, d) * (high - low) * weights, np.exp(log_odds))
         _refuse_if_wrong(n[:, 0] * rule.mean(rule.odds), n[:, 0], d[:, 0])
     return rule
 
@@ -137,7 +137,7 @@ def _norm_window(n: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, np.sqrt(score_at(_TOP_SCORE, n) ** 2 + most)
 
 
-def _norm_density(norm: np.ndarray, d: np.ndarray) -> np.ndarray:
+def norm_density(norm: np.ndarray, d: np.ndarray) -> np.ndarray:
     """The density of the χ law with d degrees of freedom."""
     log_constant = special.gammaln(d / 2) + (d / 2 - 1) * math.log(2)
     return np.exp((d - 1) * np.log(norm) - norm**2 / 2 - log_constant)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from headwise.attention.masks import EVERYTHING, Mask
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.shapes import Float, Int
@@ -14,10 +15,13 @@ from headwise.theory.montecarlo import hardmax_choices, simulate_ratio
 from headwise.theory.sizes import Whole, whole
 
 
-def plateau_ratio(inputs: Float[Tensor, "n d"], draws: Whole = 32, seed: int = 0) -> Estimate:
+def plateau_ratio(
+    inputs: Float[Tensor, "n d"], draws: Whole = 32, seed: int = 0, *, mask: Mask = EVERYTHING
+) -> Estimate:
     """Hardmax rank over n when every row of scores is an independent N(0, X·Xᵀ).
 
     Equations 66–72 of the rank paper: what d_h → ∞ leaves of the inputs X, on their own device.
+    Under a causal mask orthonormal inputs have (n + 1) / 2n.
 
     >>> found = plateau_ratio(torch.eye(100).double(), draws=100)
     >>> abs(found.mean - 0.634) < 4 * found.stderr
@@ -28,7 +32,7 @@ def plateau_ratio(inputs: Float[Tensor, "n d"], draws: Whole = 32, seed: int = 0
             f"the inputs of shape {tuple(inputs.shape)} are empty or not finite",
             hint="pass one row of finite numbers per token",
         )
-    return simulate_ratio(PlateauHead(inputs), draws, seed)
+    return simulate_ratio(PlateauHead(inputs), draws, seed, mask=mask)
 
 
 def concatenated_rank(choices: Int[Tensor, "heads n"]) -> int:

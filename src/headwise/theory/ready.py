@@ -1,8 +1,7 @@
 """The rank of a random head at once: exact, by the law, or from what was simulated beforehand.
 
 Neither torch nor a simulation is needed, so a command can ask for a whole curve. Between the
-lengths that were simulated, the share of L(n, d_h) that is reached is taken to be straight in
-log n.
+lengths that were simulated, the share of the law that is reached is taken to be straight in log n.
 """
 
 from __future__ import annotations
@@ -15,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from headwise.theory.columns import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH, column_share
+from headwise.theory.columns import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.planar import HULL_FROM, line_ratio, plane_ratio
 from headwise.theory.sizes import Whole, wholes
+from headwise.theory.under_mask import MaskName, checked_mask, law_share
 
 #: How far the corrected law may lie from simulation for d_h ≥ 16 (measured, n = 2⁵ … 2¹⁴).
 LAW_ERROR = 0.006
@@ -26,8 +26,11 @@ LAW_ERROR = 0.006
 #: Beyond that length, how far it was seen from local simulation (to n = 10¹²), as a share.
 LONG_LAW_ERROR, MEASURED_LENGTH = 0.06, 2**14
 
-#: The method where nothing better is at hand than L itself.
+#: The method where nothing better is at hand than the law itself, which is too high there.
 UPPER_BOUND = "upper bound"
+
+#: Simulations of few dimensions, made by benchmarks/simulate_low_dims.py.
+_TABLES: dict[MaskName, str] = {"none": "low_dims.json", "causal": "low_dims_causal.json"}
 
 
 @dataclass(frozen=True)
@@ -44,21 +47,23 @@ class Prediction:
     method: str
 
 
-def ready_ratio(length: Whole, head_dim: Whole) -> Prediction:
+def ready_ratio(length: Whole, head_dim: Whole, mask: MaskName = "none") -> Prediction:
     """E[rank]/n of the hardmax of a random head, without simulating anything now.
 
-    For 3 ≤ d_h < 16 it comes from a table of simulations; beyond the table it is L, an upper
-    bound, and says so.
+    For 3 ≤ d_h < 16, and for 1 and 2 under a causal mask, it comes from a table of simulations;
+    beyond the table it is the law, an upper bound, and says so.
 
     >>> ready_ratio(1024, 64).method, ready_ratio(1024, 8).method, ready_ratio(10**9, 8).method
     ('law', 'simulation', 'upper bound')
+    >>> round(ready_ratio(1024, 64, "causal").ratio, 2)
+    0.44
     """
-    return _ready(*checked_sizes(length, head_dim))
+    return _ready(*checked_sizes(length, head_dim), checked_mask(mask))
 
 
 @lru_cache(maxsize=4096)
-def _ready(n: int, d: int) -> Prediction:
-    return formula_ratio(n, d) or _tabled(n, d) or _bounded(n, d)
+def _ready(n: int, d: int, mask: MaskName) -> Prediction:
+    return formula_ratio(n, d, mask) or _tabled(n, d, mask) or _bounded(n, d, mask)
 
 
 def checked_sizes(length: Whole, head_dim: Whole) -> tuple[int, int]:
@@ -67,13 +72,13 @@ def checked_sizes(length: Whole, head_dim: Whole) -> tuple[int, int]:
     return n, int(wholes("the head dimension", head_dim, 1, MAX_HEAD_DIM))
 
 
-def formula_ratio(n: int, d: int) -> Prediction | None:
-    """What a formula knows: d_h = 1 and 2 exactly, d_h ≥ 16 by the law; None between."""
-    if d <= 2:
+def formula_ratio(n: int, d: int, mask: MaskName = "none") -> Prediction | None:
+    """What a formula knows: d_h ≥ 16 by the law, without a mask 1 and 2 exactly; else None."""
+    if d <= 2 and mask == "none":
         return _exact(n, d)
     if d < ACCURATE_FROM:
         return None
-    ratio = corrected_law(n, d)
+    ratio = corrected_law(n, d) if mask == "none" else float(law_share(n, d, mask))
     error = LAW_ERROR if n <= MEASURED_LENGTH else max(LAW_ERROR, LONG_LAW_ERROR * ratio)
     return Prediction(n, d, ratio, error=error, method="law")
 
@@ -85,16 +90,16 @@ def _exact(n: int, d: int) -> Prediction:
     return Prediction(n, d, ratio, error=doubt * ratio, method="exact")
 
 
-def _tabled(n: int, d: int) -> Prediction | None:
+def _tabled(n: int, d: int, mask: MaskName) -> Prediction | None:
     """From the two simulated lengths around n; None where one of them is missing."""
-    lengths, ratios, errors = _table(d)
+    lengths, ratios, errors = _table(d, mask)
     after = int(np.searchsorted(lengths, n))
     if after == len(lengths):
         return None
     before = after if lengths[after] == n else after - 1
     if math.isnan(ratios[before]) or math.isnan(ratios[after]):
         return None
-    low, here, high = column_share([int(lengths[before]), n, int(lengths[after])], d)
+    low, here, high = law_share([int(lengths[before]), n, int(lengths[after])], d, mask)
     shares = np.log([ratios[before] / low, ratios[after] / high])
     share = np.interp(math.log(n), np.log(lengths[[before, after]]), shares)
     ratio = float(here * np.exp(share))
@@ -102,15 +107,15 @@ def _tabled(n: int, d: int) -> Prediction | None:
     return Prediction(n, d, ratio, error=3 * float(doubt) * ratio, method="simulation")
 
 
-def _bounded(n: int, d: int) -> Prediction:
-    ratio = float(column_share(n, d))
+def _bounded(n: int, d: int, mask: MaskName) -> Prediction:
+    ratio = float(law_share(n, d, mask))
     return Prediction(n, d, ratio, error=ratio, method=UPPER_BOUND)
 
 
 @cache
-def _table(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _table(d: int, mask: MaskName) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lengths, ratios and standard errors at one head dimension; NaN where none could be had."""
-    stored = json.loads(Path(__file__).with_name("low_dims.json").read_text("utf-8"))
+    stored = json.loads(Path(__file__).with_name(_TABLES[mask]).read_text("utf-8"))
     rows = stored["head_dims"][str(d)]
     ratios, errors = (np.array(rows[name], dtype=float) for name in ("ratio", "stderr"))
     return np.array(stored["lengths"], dtype=float), ratios, errors

@@ -16,10 +16,10 @@ import numpy as np
 from scipy import special
 
 from headwise.errors import BadInputError
-from headwise.theory.columns import critical_head_dim
 from headwise.theory.quadrature import rule_between
 from headwise.theory.roots import crossing
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
+from headwise.theory.under_mask import critical_head_dim
 
 #: The shares of the barrier that ``scaling`` reports.
 SHARES = (0.5, 0.9, 0.95)

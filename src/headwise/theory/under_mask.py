@@ -1,0 +1,73 @@
+"""The law, its limit and where it saturates, with and without a causal mask."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+
+from headwise.errors import BadInputError
+from headwise.theory.causal import causal_share
+from headwise.theory.columns import MAX_HEAD_DIM, column_share
+from headwise.theory.sizes import Real, Whole, Wholes, fraction, whole
+
+#: Which tokens a token attends to: all, or itself and those before it.
+MaskName = Literal["none", "causal"]
+
+
+def checked_mask(mask: str) -> MaskName:
+    """``mask`` if there is such a mask.
+
+    >>> checked_mask("causal")
+    'causal'
+    """
+    for known in get_args(MaskName):
+        if mask == known:
+            return known
+    raise BadInputError(f"there is no mask {mask!r}", hint="choose none or causal")
+
+
+def law_share(length: Wholes, head_dim: Wholes, mask: MaskName = "none") -> np.ndarray:
+    """The share of columns that the hardmax of a random head uses: L(n, d_h), or C(n, d_h).
+
+    >>> law_share(1024, 64).round(3), law_share(1024, 64, "causal").round(3)
+    (np.float64(0.521), np.float64(0.44))
+    """
+    share = causal_share if checked_mask(mask) == "causal" else column_share
+    return share(length, head_dim)
+
+
+def barrier_ratio(length: Whole, mask: MaskName = "none") -> float:
+    """What the law tends to as d_h grows: 1 − (1 − 1/n)ⁿ, or (n + 1) / 2n under a causal mask.
+
+    For long sequences these are 1 − 1/e and one half.
+
+    >>> barrier_ratio(2), round(barrier_ratio(10**9), 6), barrier_ratio(4, "causal")
+    (0.75, 0.632121, 0.625)
+    """
+    n = whole("the length", length)
+    if checked_mask(mask) == "causal":
+        return (n + 1) / (2 * n)
+    return 1.0 if n == 1 else -math.expm1(n * math.log1p(-1 / n))
+
+
+def critical_head_dim(length: Whole, share: Real = 0.9, mask: MaskName = "none") -> int:
+    """The least head dimension whose law reaches ``share`` of the barrier.
+
+    >>> critical_head_dim(128, 0.9), critical_head_dim(128, 0.9, "causal")
+    (46, 25)
+    """
+    n, goal = whole("the length", length, 2), fraction("the fraction", share)
+    goal *= barrier_ratio(n, mask)
+    low, high = 1, MAX_HEAD_DIM
+    if float(law_share(n, high, mask)) < goal:
+        raise BadInputError(
+            f"no head dimension up to {MAX_HEAD_DIM} reaches {share} of the barrier at length {n}",
+            hint="ask for a smaller fraction",
+        )
+    while low < high:
+        middle = (low + high) // 2
+        reached = float(law_share(n, middle, mask)) >= goal
+        low, high = (low, middle) if reached else (middle + 1, high)
+    return low
