@@ -32,7 +32,31 @@ def test_json_has_the_promised_keys(capsys):
         "critical_head_dim": critical_head_dim(1024, 0.9),
         "fraction": 0.9,
         "barrier": barrier_ratio(1024),
+        "mask": "none",
     }
+
+
+def test_a_causal_mask_has_a_law_of_its_own(capsys):
+    arguments = ("--length", "1024", "--head-dim", "64", "--mask", "causal")
+    code, out, _ = run(capsys, *arguments, "--json")
+    answer, found = json.loads(out), ready_ratio(1024, 64, "causal")
+    assert code == 0
+    assert (answer["ratio"], answer["mask"]) == (found.ratio, "causal")
+    assert answer["barrier"] == 1025 / 2048
+    assert answer["critical_head_dim"] == critical_head_dim(1024, 0.9, "causal")
+    assert "(law, causal mask)" in " ".join(run(capsys, *arguments)[1].split())
+
+
+def test_the_table_names_the_mask(capsys):
+    code, out, _ = run(capsys, "--length", "200", "--mask", "causal")
+    assert code == 0
+    assert "200 tokens, causal mask (barrier 0.5025)" in " ".join(out.split())
+
+
+def test_an_unknown_mask_is_refused(capsys):
+    code, _, err = run(capsys, "--length", "200", "--mask", "prefix")
+    assert code == 2
+    assert "prefix" in err
 
 
 def test_fraction_moves_the_critical_dimension(capsys):
