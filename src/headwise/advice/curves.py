@@ -28,7 +28,8 @@ class RankCurve:
     The band is where the mean of twenty more seeds lies with 95 % confidence. The plateau is
     where the curve tends to for large head dimensions; ``plateau_from`` says how it is known.
     Where the band is wide, ``below_top_half_width`` says how well differences to the highest
-    point are known: within a seed they share their sequences.
+    point are known: within a seed they share their sequences. ``independent_plateau`` is the rank
+    paper's: that of rows which pick independently of each other.
 
     >>> curve = RankCurve("model", (1, 2, 4), (0.2, 0.7, 0.9), (0.0, 0.0, 0.0), 8, 0.9, "measured")
     >>> round(curve.at(3), 3)
@@ -44,6 +45,7 @@ class RankCurve:
     plateau_from: str
     mask: MaskName = "none"
     below_top_half_width: tuple[float, ...] = ()
+    independent_plateau: float | None = None
 
     @property
     def name(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -30,6 +31,9 @@ from headwise.theory.under_mask import MaskName, checked_mask
 MOST_HEAD_DIM = 128
 
 Progress = Callable[[int], None]
+
+#: Sequences, and heads for each, from which the plateau by theory is known to about 0.01.
+_PLATEAU_SEQUENCES, _PLATEAU_DRAWS = 16, 8
 
 _MASKS: dict[MaskName, Mask] = {"none": EVERYTHING, "causal": Causal()}
 
@@ -71,18 +75,18 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
 
     rows = narrow_rows(drawing, tokens.length)
     mean, half = band(rows, tokens.length)
-    plateau, source = _plateau(tokens, start, mean, sampling)
-    return RankCurve(
+    curve = RankCurve(
         start,
         dims,
         tuple(mean.tolist()),
         tuple(half.tolist()),
         len(rows),
-        plateau,
-        source,
+        float(mean.max()),
+        "largest measured",
         sampling.mask,
         half_widths_below_the_top(rows, tokens.length),
     )
+    return _with_plateau(curve, tokens, sampling) if start == "paper" else curve
 
 
 def ratios_of_seed(
@@ -135,21 +139,22 @@ def _weights(shape: tuple[int, int, int], start: Start, seed: int, name: str) ->
     return (2 * unit - 1) * shape[1] ** -0.5
 
 
-def _plateau(
-    tokens: TokenSet, start: Start, mean: Float[Tensor, " dims"], sampling: Sampling
-) -> tuple[float, str]:
-    """Theory's plateau for the paper's start; for the model's, the highest mean measured."""
-    if start == "model":
-        return float(mean.max()), "largest measured"
-    seed = sampling.seed
-    chosen = torch.linspace(0, tokens.sequences - 1, min(4, tokens.sequences)).long()
-    inputs = tokens.chosen(chosen).embedded(stream_seed(seed, "plateau"))
-    source = "theory: hardmax of rows from N(0, X·Xᵀ)"
+def _with_plateau(curve: RankCurve, tokens: TokenSet, sampling: Sampling) -> RankCurve:
+    """The curve of the paper's start, with its plateau by theory: what d_h → ∞ leaves of a head."""
+    some = min(_PLATEAU_SEQUENCES, tokens.sequences)
+    chosen = torch.linspace(0, tokens.sequences - 1, some).long()
+    inputs = tokens.chosen(chosen).embedded(stream_seed(sampling.seed, "plateau"))
+    mask = _MASKS[sampling.mask]
+
+    def mean(rows: Literal["joint", "independent"]) -> float:
+        found = [
+            plateau_ratio(one, _PLATEAU_DRAWS, sampling.seed, rows=rows, mask=mask).mean
+            for one in inputs
+        ]
+        return sum(found) / len(found)
+
+    source = "theory: hardmax of X·G·Xᵀ, G Gaussian"
     if sampling.mask == "causal":
-        source += ", each among the tokens up to its own"
-    # Under a mask each head shows the columns of its own rows alone: more heads tell as much.
-    draws = 8 if sampling.mask == "none" else 32
-    found = [
-        plateau_ratio(sequence, draws, seed, mask=_MASKS[sampling.mask]).mean for sequence in inputs
-    ]
-    return sum(found) / len(found), source
+        source += ", each row among the tokens up to its own"
+    told = {"plateau_from": source, "independent_plateau": mean("independent")}
+    return replace(curve, plateau=mean("joint"), **told)

@@ -14,6 +14,9 @@ from headwise.advice.theory_curve import bounded_dims
 from headwise.geometry import HeadGeometry
 from headwise.theory.under_mask import barrier_ratio
 
+#: Plateaus of joint and of independent rows that differ by less are told as one.
+DIFFERENT_PLATEAU = 0.03
+
 #: A mean that holds more than this share of the mean square is worth a word.
 LARGE_MEAN = 0.25
 
@@ -181,12 +184,21 @@ def _plateau(evidence: Evidence) -> list[str]:
     points = zip(paper.mean, paper.half_width, strict=True)
     height, half = max(points)
     words = (
-        f"Plateau: by theory the rank of these tokens with N(0, 1) weights tends to "
-        f"{paper.plateau:.2f} of their number; {height:.2f} ± {half:.2f} was measured at most."
+        f"Plateau: by theory the hardmax rank of these tokens with N(0, 1) weights tends to "
+        f"{paper.plateau:.2f} of their number{_if_independent(paper)}; "
+        f"{height:.2f} ± {half:.2f} was measured at most."
     )
     if height - half > paper.plateau:
         words += " Attention that is softer than hardmax has more rank."
     return [words]
+
+
+def _if_independent(paper: RankCurve) -> str:
+    """The rank paper's plateau, where its assumption matters."""
+    other = paper.independent_plateau
+    if other is None or abs(other - paper.plateau) < DIFFERENT_PLATEAU:
+        return ""
+    return f", {other:.2f} if its rows were independent as in the rank paper"
 
 
 def _wide_band(evidence: Evidence) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
@@ -10,18 +12,25 @@ from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.shapes import Float, Int
 from headwise.spectra import Estimate, count
-from headwise.theory.ensembles import Ensemble, PlateauHead
+from headwise.theory.ensembles import Ensemble, PlateauHead, WideHead
 from headwise.theory.montecarlo import hardmax_choices, simulate_ratio
 from headwise.theory.sizes import Whole, whole
 
 
 def plateau_ratio(
-    inputs: Float[Tensor, "n d"], draws: Whole = 32, seed: int = 0, *, mask: Mask = EVERYTHING
+    inputs: Float[Tensor, "n d"],
+    draws: Whole = 32,
+    seed: int = 0,
+    *,
+    rows: Literal["independent", "joint"] = "independent",
+    mask: Mask = EVERYTHING,
 ) -> Estimate:
-    """Hardmax rank over n when every row of scores is an independent N(0, X·Xᵀ).
+    """Hardmax rank over n when every row of scores is N(0, X·Xᵀ), on the device of the inputs X.
 
-    Equations 66–72 of the rank paper: what d_h → ∞ leaves of the inputs X, on their own device.
-    Under a causal mask orthonormal inputs have (n + 1) / 2n.
+    ``independent`` rows are equations 66–72 of the rank paper. Rows of one head share its weights,
+    so those of similar inputs pick alike: ``joint`` rows are X·G·Xᵀ with one Gaussian G, what
+    d_h → ∞ leaves of a head. For orthonormal inputs both are the barrier, and (n + 1) / 2n under a
+    causal mask.
 
     >>> found = plateau_ratio(torch.eye(100).double(), draws=100)
     >>> abs(found.mean - 0.634) < 4 * found.stderr
@@ -32,7 +41,8 @@ def plateau_ratio(
             f"the inputs of shape {tuple(inputs.shape)} are empty or not finite",
             hint="pass one row of finite numbers per token",
         )
-    return simulate_ratio(PlateauHead(inputs), draws, seed, mask=mask)
+    head = PlateauHead(inputs) if rows == "independent" else WideHead(inputs)
+    return simulate_ratio(head, draws, seed, mask=mask)
 
 
 def concatenated_rank(choices: Int[Tensor, "heads n"]) -> int:
