@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy
 import pytest
 import torch
 
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.theory import barrier
-from headwise.theory.ensembles import IndependentHead, PlateauHead
+from headwise.theory.ensembles import IndependentHead, InputHead, PlateauHead
 from headwise.theory.law import barrier_ratio
+from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.plateau import concatenated_rank, concatenated_ratio, plateau_ratio
 
 
@@ -117,6 +119,40 @@ def test_bottleneck_is_the_distance_of_the_truncated_svd():
 
 def test_plateau_of_equal_inputs_is_one_column():
     assert plateau_ratio(torch.ones(20, 4).double(), draws=4).mean == pytest.approx(1 / 20)
+
+
+def correlated(n, d):
+    """Tokens with a common mean, as patches of images have."""
+    return torch.randn(n, d, generator=stream(8, "tokens"), dtype=torch.float64) + 1.0
+
+
+def test_joint_rows_are_those_of_a_head_with_many_dimensions():
+    inputs = correlated(24, 6)
+    wide = plateau_ratio(inputs, draws=600, rows="joint")
+    head = simulate_ratio(InputHead(inputs, head_dim=3000), 200)
+    assert abs(wide.mean - head.mean) < 4 * (wide.stderr + head.stderr)
+
+
+def test_joint_rows_by_brute_force():
+    """X·G·Xᵀ drawn in numpy, its arg-max columns counted."""
+    inputs = correlated(12, 3)
+    generator = numpy.random.default_rng(5)
+    x = inputs.numpy()
+    drawn = (x @ generator.standard_normal((3, 3)) @ x.T for _ in range(3000))
+    counts = numpy.array([len(set(scores.argmax(1).tolist())) for scores in drawn]) / 12
+    found = plateau_ratio(inputs, draws=3000, rows="joint")
+    assert abs(found.mean - counts.mean()) < 4 * (found.stderr + counts.std() / 3000**0.5)
+
+
+def test_rows_of_similar_tokens_pick_alike():
+    inputs = correlated(40, 8)
+    joint, independent = (plateau_ratio(inputs, rows=rows) for rows in ("joint", "independent"))
+    assert joint.mean < 0.7 * independent.mean
+
+
+def test_rows_of_orthonormal_tokens_are_independent():
+    joint = plateau_ratio(torch.eye(30).double(), draws=400, rows="joint")
+    assert abs(joint.mean - barrier_ratio(30)) < 4 * joint.stderr
 
 
 def test_plateau_of_opposite_inputs_is_two_columns():
