@@ -83,14 +83,9 @@ def _mark(axes: Axes, advice: Advice) -> None:
     """The plateau of each curve, the advised rank, and powers of two under the axis."""
     for curve, colour in zip(advice.evidence.curves, COLOURS, strict=False):
         axes.axhline(curve.plateau, color=colour, linewidth=0.8, linestyle="--", zorder=1)
-    axes.plot(
-        [],
-        [],
-        color="0.3",
-        linewidth=0.8,
-        linestyle="--",
-        label="plateau (N(0, 1): of its hardmax)",
-    )
+    paper = any(curve.start == "paper" for curve in advice.evidence.curves)
+    label = "plateau (N(0, 1): of its hardmax)" if paper else "plateau"
+    axes.plot([], [], color="0.3", linewidth=0.8, linestyle="--", label=label)
     rank = advice.rank.rank
     axes.axvline(rank, color="0.35", linestyle=":", linewidth=1.2, zorder=0)
     place = ("data", "axes fraction")
