@@ -38,13 +38,25 @@ class OverSeeds:
         return self.spread / math.sqrt(self.count)
 
 
+def survivors(rows: Iterable[Row]) -> list[Row]:
+    """The rows of runs that did not diverge.
+
+    A run that did keeps the best training loss it had before, and the frozen parameters its angles
+    are taken of; neither may count.
+
+    >>> survivors([{"seed": 0, "diverged_at": None}, {"seed": 1, "diverged_at": 7}])
+    [{'seed': 0, 'diverged_at': None}]
+    """
+    return [row for row in rows if row.get("diverged_at") is None]
+
+
 def over_seeds(rows: Sequence[Row], field: str) -> OverSeeds | None:
     """The rows of one setting as one; None if every seed diverged.
 
     >>> over_seeds([{"test_loss": None}], "test_loss") is None
     True
     """
-    values = [row[field] for row in rows if row.get(field) is not None]
+    values = [row[field] for row in survivors(rows) if row.get(field) is not None]
     if not values:
         return None
     spread = stdev(values) if len(values) > 1 else 0.0

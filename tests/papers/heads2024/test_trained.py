@@ -1,10 +1,13 @@
 """Exhibits of the heads paper that train: their questions, and what they make of the answers."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from headwise.experiments.learning_curves import seed_rows
 from headwise.experiments.training_run import TrainingRun
+from headwise.models import NeighbourShape
 from headwise.papers.comparison import comparison_table
 from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.heads2024 import HEADS_2024
@@ -17,15 +20,19 @@ from headwise.papers.heads2024.figure_role_of_d import FIGURE_ROLE_OF_D
 from headwise.papers.heads2024.figure_role_of_n import FIGURE_ROLE_OF_N
 from headwise.papers.heads2024.figure_saturation import FIGURE_SATURATION
 from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
+from headwise.papers.heads2024.remarks import stuck_remark
 from headwise.papers.printed import printed_table
 from headwise.papers.trained_rows import (
     OverSeeds,
+    diverged_remark,
     over_seeds,
     seeds_by,
     trained_cell,
     trained_curve,
 )
 from headwise.runs import Provenance, Record
+from headwise.training import train
+from training.small import Poisoned, settings
 
 TRAINED = [e for e in HEADS_2024 if any(isinstance(s, TrainingRun) for s in e.specs(Scale.PAPER))]
 SOURCE = Provenance("0", "0", "cpu", None, 0.0, "", None)
@@ -224,6 +231,45 @@ def test_diverged_seeds_count_in_no_mean():
     assert found == OverSeeds(2.0, math.sqrt(2), 1.0, 2, 1)
     assert found.stderr == pytest.approx(1.0)
     assert seeds_by([{"rank": 1, "x": None}, {"rank": 2, "x": 1.0}], "rank", "x").keys() == {2}
+
+
+def poisoned_rows():
+    """Two seeds on the fixed set; the second diverges after four epochs."""
+    shape = NeighbourShape(width=8, tokens=5, rank=4, copies=4, mlp_width=16)
+    return seed_rows(train({"": shape.build}, Poisoned(1, 16, math.nan), settings("same")))
+
+
+def test_a_run_that_really_diverged_counts_in_nothing():
+    sound, fallen = poisoned_rows()
+    assert (sound["diverged_at"], fallen["diverged_at"]) == (None, 16)
+    # It keeps what it had before: the record of a run says all that is known of it.
+    assert fallen["best_train_loss"] is not None
+    found = over_seeds([sound, fallen], "best_train_loss")
+    best = sound["best_train_loss"]
+    assert found == OverSeeds(best, 0.0, best, count=1, diverged=1)
+    assert over_seeds([fallen], "best_train_loss") is None
+
+
+def test_a_run_that_diverged_is_not_said_to_have_learnt_nothing():
+    place = {"rank": 8, "protocol": "fixed", "steps": 40, "epoch": 4, "trivial": 0.01}
+    sound, fallen = (row | place for row in poisoned_rows())
+    assert "1 of 2 runs ended above the trivial loss" in stuck_remark([sound, fallen], "rank")[0]
+    assert stuck_remark([fallen], "rank") == ()
+    assert "1 of 2 runs diverged" in diverged_remark([sound, fallen])[0]
+
+
+def test_the_angle_of_a_run_that_diverged_decides_no_claim():
+    def answer(spec):
+        record = invented(spec, lambda _: 0.5)
+        fell = {"diverged_at": 7, "angle": 90.0, "test_loss": None}
+        sound, other = record.rows
+        return replace(record, rows=(sound, other | fell))
+
+    records = tuple(answer(spec) for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU))
+    found = FIGURE_WHAT_IT_LEARNS.present(Answers(Scale.GPU, records))
+    assert found.claims[0][1]
+    assert found.tables[0].rows[0][3] == 179.0
+    assert any("runs diverged" in remark for remark in found.remarks)
 
 
 def test_one_seed_has_no_spread():

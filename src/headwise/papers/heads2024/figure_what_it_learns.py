@@ -11,7 +11,13 @@ from headwise.papers.heads2024.figure_rank_depth import questions
 from headwise.papers.heads2024.remarks import schedule_remarks
 from headwise.papers.heads2024.schedules import GENTLE
 from headwise.papers.printed import printed_table
-from headwise.papers.trained_rows import over_seeds, seeds_by, trained_curve
+from headwise.papers.trained_rows import (
+    diverged_remark,
+    over_seeds,
+    seeds_by,
+    survivors,
+    trained_curve,
+)
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 
@@ -47,6 +53,7 @@ def _present(answers: Answers) -> Presentation:
             *_rate_remark(rows),
             "Angles are in degrees and sizes in units of √d, so the rule for losses is not applied "
             "to them; the size grows with the length of training.",
+            *diverged_remark(rows),
         ),
     )
 
@@ -101,7 +108,7 @@ def _claims(full: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
     """In miniature nothing is trained long enough to judge."""
     if scale is Scale.MINIATURE:
         return ()
-    pointing = all(row["angle"] > 160 for row in full if row["protocol"] == "fixed")
+    pointing = all(row["angle"] > 160 for row in survivors(full) if row["protocol"] == "fixed")
     return (("full-rank heads point at −I: a median angle above 160 degrees", pointing),)
 
 

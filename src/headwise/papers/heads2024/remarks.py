@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.heads2024.trained import ends_early, shown_field
-from headwise.papers.trained_rows import Place
+from headwise.papers.trained_rows import Place, survivors
 from headwise.runs import Row
 
 
@@ -60,7 +60,7 @@ def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
     '1 of 2 runs ended above the trivial loss: layers 3, rank 8, fresh, se'
     """
     rows = list(rows)
-    stuck = [row for row in rows if _learnt_nothing(row)]
+    stuck = [row for row in survivors(rows) if _learnt_nothing(row)]
     if not stuck:
         return ()
     told = "; ".join(_named(row, fields) for row in stuck)
