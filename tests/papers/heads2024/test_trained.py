@@ -284,9 +284,18 @@ def test_bands_stay_above_zero_on_a_logarithmic_axis():
 def test_what_is_compared_is_the_minimum():
     cell = trained_cell("it", OverSeeds(0.9, 0.0, 0.5, 2), 0.51)
     assert cell.measured == 0.5
-    # Two per cent of the printed value, as it was read off, is the whole of the tolerance.
+    # Seeds that agree leave the least difference that counts, however large the printed value.
     assert cell.tolerance == pytest.approx(0.015)
-    assert trained_cell("it", OverSeeds(2.0, 0.0, 2.0, 2), 2.0).tolerance == pytest.approx(0.04)
+    assert trained_cell("it", OverSeeds(2.0, 0.0, 2.0, 2), 2.0).tolerance == pytest.approx(0.015)
+
+
+@pytest.mark.parametrize("printed", [0.005, 0.05, 0.5, 5.0])
+@pytest.mark.parametrize("spread", [0.0, 0.001, 0.1])
+def test_what_is_allowed_follows_from_the_rule_as_it_is_told(printed, spread):
+    """max(0.015, or a fifth of the printed value if that is less; 3 standard errors)."""
+    found = trained_cell("it", OverSeeds(printed, spread, printed, 2), printed)
+    told = max(min(0.015, printed / 5), 3 * spread / math.sqrt(2))
+    assert found.tolerance == pytest.approx(told)
 
 
 @pytest.mark.parametrize(
