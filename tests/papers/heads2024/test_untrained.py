@@ -70,6 +70,15 @@ def test_recorded_heads_of_rank_32_are_twelve():
     assert "0.1463 at r = 32" in presentation.remarks[0]
 
 
+def test_a_vote_of_two_layers_is_outside_the_bound_of_one():
+    """By the recorded rows it goes below it, which no single layer of as many heads can."""
+    presentation = from_records(Wanted(FIGURE_MAJORITY_VOTE, Scale.PAPER)).presentation
+    told = presentation.remarks[1]
+    assert "In 4 of 24 settings the vote is below the bound" in told
+    assert "d = 16, H = 4,001: 0.060 and 0.092;" in told
+    assert not any("One layer of random" in remark for remark in presentation.remarks)
+
+
 def test_the_survey():
     table = shown(TABLE_MODELS).tables[0]
     assert len(table.rows) == 13
