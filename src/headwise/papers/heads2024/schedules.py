@@ -100,7 +100,7 @@ RANK_DEPTH: ByDepth = {
 }
 
 #: (layers, copies) -> schedules at the paper's rate, beside the fast ones: where several heads
-#: share one layer, what a head learns depends on the rate.
+#: share one layer, what a head learns depends on the schedule.
 GENTLE: ByDepth = {
     Scale.GPU: {(1, 8): (Schedule(3000),), (1, 64): (Schedule(1000),)},
 }
