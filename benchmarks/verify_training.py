@@ -5,6 +5,7 @@
 takes one recorded cell at random, trains it to the last point of its learning curve that is not
 beyond the steps, on this device, and compares the losses. Only a device of the recorded kind
 can be expected to repeat a curve closely; on another kind the differences are told, not judged.
+A device without TF32 takes the products of a cell recorded in it in float32, and that is told.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from headwise.papers.recorded import recorded, recorded_scales
 from headwise.runs import Record, parsed_spec
 from headwise.runs.provenance import device_name
 from headwise.training import CurveRow, curve_steps
+from headwise.training.device import known_device
 
 #: Rounding differs between versions and kernels, and training makes it grow.
 TOLERANCES = ((10, 1e-3), (200, 0.05))
@@ -36,11 +38,13 @@ class Verified:
     device: str
     recorded_device: str
     differences: tuple[tuple[int, float], ...]
+    precision: str = "float32"
+    recorded_precision: str = "float32"
 
     @property
     def comparable(self) -> bool:
-        """Whether both ran on the same kind of device."""
-        return self.device == self.recorded_device
+        """Whether both ran on the same kind of device, in the same numbers."""
+        return (self.device, self.precision) == (self.recorded_device, self.recorded_precision)
 
     @property
     def agrees(self) -> bool:
@@ -59,7 +63,11 @@ class Verified:
     def __str__(self) -> str:
         verdict = "agrees" if self.agrees else "differs"
         if not self.comparable:
-            verdict += f" (recorded on {self.recorded_device}, run on {self.device})"
+            recorded, run = self.recorded_device, self.device
+            if self.precision != self.recorded_precision:
+                recorded += f" in {self.recorded_precision}"
+                run += f" in {self.precision}"
+            verdict += f" (recorded on {recorded}, run on {run})"
         return f"{self.label}: {self.words}: {verdict}"
 
 
@@ -77,7 +85,8 @@ def verify_cell(record: Record, device: str = "cpu", steps: int = 200) -> Verifi
     spec = parsed_spec(Kinds, record.spec)
     if not isinstance(spec, TrainingRun):
         raise TypeError(f"{spec.label} was not trained")
-    again = _beginning(spec, device, steps)
+    here = possible_on(device, spec)
+    again = _beginning(here, device, steps)
     differences: dict[int, float] = {}
     for row in record.rows:
         stored = zip(row["curve_step"], row["curve_train"], row["curve_test"], strict=True)
@@ -90,7 +99,16 @@ def verify_cell(record: Record, device: str = "cpu", steps: int = 200) -> Verifi
         device_name(device),
         record.provenance.device,
         tuple(sorted(differences.items())),
+        here.dtype,
+        spec.dtype,
     )
+
+
+def possible_on(device: str, spec: TrainingRun) -> TrainingRun:
+    """The spec, in float32 where it asks for TF32 and the device has none."""
+    if spec.dtype != "tf32" or known_device(device).type == "cuda":
+        return spec
+    return spec.model_copy(update={"dtype": "float32"})
 
 
 def trained_records() -> list[Record]:

@@ -1,7 +1,7 @@
 """Write docs/exhibits.md, its figures, and the recorded part of docs/rank-or-heads.md.
 
-python docs/make_exhibits.py computes nothing: it takes the rows that come with headwise. New rows
-are put there by benchmarks/record_exhibits.py.
+python docs/make_exhibits.py measures and trains nothing: it takes the rows that come with headwise.
+New rows are put there by benchmarks/record_exhibits.py.
 """
 
 from __future__ import annotations

@@ -58,6 +58,22 @@ def test_another_device_is_told(verify, record):
     assert "recorded on cuda (Some GPU), run on cpu" in str(verify.verify_cell(elsewhere, steps=5))
 
 
+def test_a_cell_in_tf32_runs_in_float32_where_there_is_none(verify, record):
+    """As on a machine without a GPU, where rows of one are verified."""
+    content = record.spec | {"dtype": "tf32"}
+    provenance = replace(record.provenance, device="cuda (Some GPU)")
+    found = verify.verify_cell(replace(record, spec=content, provenance=provenance), steps=5)
+    assert not found.comparable
+    assert max(difference for _, difference in found.differences) < 1e-4
+    told = "recorded on cuda (Some GPU) in tf32, run on cpu in float32"
+    assert told in str(found)
+
+
+def test_other_numbers_are_told_and_not_judged_on_the_same_device(verify, record):
+    found = verify.verify_cell(replace(record, spec=record.spec | {"dtype": "tf32"}), steps=5)
+    assert not found.comparable
+
+
 def test_one_cell_is_chosen_by_the_seed(verify, record):
     assert verify.verify_random_cell([], seed=0) is None
     assert verify.verify_random_cell([record], seed=0, steps=5).label.startswith("train_neighbours")

@@ -66,6 +66,14 @@ def test_the_report_is_rebuilt_from_the_store(everything, headwise):
     assert (folder / "report" / "report.html").stat().st_size > 1000
 
 
+def test_a_claim_that_does_not_hold_is_named(headwise, tmp_path):
+    name = "heads2024/figure_large_n"
+    ran = headwise("reproduce", name, "--from-records", "--out", tmp_path)
+    assert "1 of 2 hold" in ran.out
+    assert f"{name}: does not hold: the error of the lowest rank rises with N\n" in ran.out
+    assert "as a share of the trivial error" not in ran.out
+
+
 def test_a_report_in_the_same_folder_is_replaced(everything, headwise, tmp_path):
     """As the help says: the report holds the exhibits of the last run alone."""
     folder, _ = everything

@@ -77,6 +77,15 @@ def test_samples_are_drawn_and_judged():
     assert task.examine(3, stream(0, "x")).targets[0].tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize(("name", "other"), [("dimensions", "points"), ("points", "dimensions")])
+def test_a_size_below_one_is_refused_and_what_the_hint_names_is_taken(name, other):
+    with pytest.raises(BadInputError, match=f"{name} is 0; pass {name}=1 or more"):
+        InContext(**{name: 0})
+    task = InContext(**{name: 1, other: 3})
+    x, _ = task.examine(2, stream(0, "x")).inputs
+    assert x.shape == (2, task.points, task.dimensions)
+
+
 def test_samples_without_as_many_labels_are_refused():
     x, labels = torch.zeros(3, 1), torch.zeros(2, dtype=torch.int64)
     with pytest.raises(BadInputError, match=r"\[2, 3\] samples"):

@@ -1,5 +1,7 @@
 """Neighbour tasks: labels by a plain search, distributions by their moments, baselines."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -136,6 +138,12 @@ def test_the_trivial_baseline_is_least_squares():
 def test_too_few_points_are_refused(task):
     with pytest.raises(BadInputError, match="tokens=2 or more"):
         task(width=4, tokens=1)
+
+
+@pytest.mark.parametrize("biases", [(), (1.0,), (1.0, 0.0, 0.0), (math.nan, 0.0), (0.0, math.inf)])
+def test_biases_that_decide_nothing_are_refused(biases):
+    with pytest.raises(BadInputError, match="pass two finite numbers, one for each point"):
+        BiasedNearestNeighbour(8, biases)
 
 
 def test_points_are_part_of_the_task():

@@ -28,6 +28,34 @@ def run(protocol="fresh", saving=None, sink=lambda row: None, **more):
     return train(VARIANTS, TASK, settings(protocol, **more), sink=sink, saving=saving)
 
 
+class Poisoned:
+    """The task, but from a step on the sequences of one member hold something else."""
+
+    def __init__(self, member, step, value):
+        self.member, self.step, self.value = member, step, value
+
+    def __getattr__(self, name):
+        return getattr(TASK, name)
+
+    def noise(self, count, generator):
+        return TASK.noise(count, generator)
+
+    def examine(self, count, generator):
+        return TASK.examine(count, generator)
+
+    def loss(self, outputs, *targets):
+        return TASK.loss(outputs, *targets)
+
+    def score(self, outputs, *targets):
+        return TASK.score(outputs, *targets)
+
+    def batch(self, noise, step):
+        batch = TASK.batch(noise, step)
+        if int(step) >= self.step:
+            batch.targets[0][self.member] = self.value
+        return batch
+
+
 if __name__ == "__main__":
     # Rows are printed as they come, so that the parent knows when to strike.
     path, protocol, steps = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

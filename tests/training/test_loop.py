@@ -20,7 +20,7 @@ from headwise.training import (
     train_one,
 )
 from headwise.training.streams import training_noise
-from training.small import PROTOCOLS, TASK, VARIANTS, run, settings
+from training.small import PROTOCOLS, TASK, VARIANTS, Poisoned, run, settings
 
 
 def drawn(protocol, steps, seeds=(0, 1)):
@@ -110,7 +110,8 @@ def test_a_fixed_set_is_learnt_by_heart_and_fresh_data_are_not():
 def test_rows_say_what_is_known():
     done = run(steps=10)
     steps = sorted({row.step for row in done.rows})
-    assert steps == [1, 2, 3, 4, 6, 7, 10] or steps == list(curve_steps(10, 8))
+    # Ten to the power of k/8, rounded, each once.
+    assert steps == [1, 2, 3, 4, 6, 7, 10]
     first, last = done.rows[0], done.last[-1]
     assert (first.step, first.epoch_loss, first.best_epoch_loss) == (1, None, None)
     assert (last.member, last.variant, last.seed, last.learning_rate) == (3, "r=4", 1, 0.01)
@@ -127,34 +128,6 @@ def test_epoch_losses_are_means_over_epochs():
     means = torch.stack([torch.stack(losses[k : k + 4]).mean(0) for k in (0, 4)])
     torch.testing.assert_close(group.state.epoch_loss, means[1])
     torch.testing.assert_close(group.state.best_epoch_loss, means.amin(0))
-
-
-class Poisoned:
-    """The task, but from a step on the sequences of one member hold something else."""
-
-    def __init__(self, member, step, value):
-        self.member, self.step, self.value = member, step, value
-
-    def __getattr__(self, name):
-        return getattr(TASK, name)
-
-    def noise(self, count, generator):
-        return TASK.noise(count, generator)
-
-    def examine(self, count, generator):
-        return TASK.examine(count, generator)
-
-    def loss(self, outputs, *targets):
-        return TASK.loss(outputs, *targets)
-
-    def score(self, outputs, *targets):
-        return TASK.score(outputs, *targets)
-
-    def batch(self, noise, step):
-        batch = TASK.batch(noise, step)
-        if int(step) >= self.step:
-            batch.targets[0][self.member] = self.value
-        return batch
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e4])

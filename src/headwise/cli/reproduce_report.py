@@ -89,8 +89,21 @@ def _print(found: Sequence[Reproduced], files: Sequence[Path]) -> None:
             for remark in one.presentation.remarks if one.presentation else ():
                 screen().print(f"• {remark}", highlight=False, markup=False)
             typer.echo()
+    for line in failed_claims(found):
+        typer.echo(line)
     typer.echo(summary_table(found).text())
     typer.echo(f"\nreport: {files[0]}")
+
+
+def failed_claims(found: Sequence[Reproduced]) -> list[str]:
+    """A line for each claim that does not hold: a count alone does not say which it is."""
+    return [
+        f"{one.wanted.exhibit.name}: does not hold: {words}"
+        for one in found
+        if one.presentation is not None
+        for words, holds in one.presentation.claims
+        if not holds
+    ]
 
 
 def _as_json(one: Reproduced) -> dict[str, Any]:

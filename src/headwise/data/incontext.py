@@ -61,13 +61,10 @@ class InContext(Drawn):
     curriculum: Curriculum = Curriculum()
 
     def __post_init__(self) -> None:
-        first = self.curriculum
-        for name, least, size in (
-            ("dimensions", first.first_dimensions, self.dimensions),
-            ("points", first.first_points, self.points),
-        ):
+        for name, size in (("dimensions", self.dimensions), ("points", self.points)):
+            # A curriculum that begins with more than there is begins with all of it.
             if size < 1:
-                raise BadInputError(f"{name} is {size}", hint=f"pass {name}={least} or more")
+                raise BadInputError(f"{name} is {size}", hint=f"pass {name}=1 or more")
 
     def for_steps(self, steps: int, share: float | int = PAPER_SHARE) -> InContext:
         """The same task, everything in use after this share of a run of so many steps."""

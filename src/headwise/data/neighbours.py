@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -109,10 +110,14 @@ class BiasedNearestNeighbour(Drawn):
     """
 
     width: int = 64
-    biases: tuple[float, float] = (0.5, 0.0)
+    biases: tuple[float | int, ...] = (0.5, 0.0)
 
     def __post_init__(self) -> None:
         _refuse_below(width=(self.width, 2))
+        if len(self.biases) != 2 or not all(map(math.isfinite, self.biases)):
+            raise BadInputError(
+                f"biases are {self.biases}", hint="pass two finite numbers, one for each point"
+            )
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
         """N(0, 1) for both points and the query."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -60,17 +60,6 @@ class NeighbourShape:
                 f"positions={self.positions!r} is not a choice",
                 hint="choose from 'none', 'additive', 'concatenated'",
             )
-
-    @classmethod
-    def of_exponent(
-        cls, exponent: float | int, rank: int, width: int = 64, **more: Any
-    ) -> NeighbourShape:
-        """H = d^c / r heads: the number of copies is d^(c−1).
-
-        >>> [NeighbourShape.of_exponent(c, rank=8).copies for c in (1, 1.5, 2)]
-        [1, 8, 64]
-        """
-        return cls(width=width, rank=rank, copies=round(width ** (exponent - 1)), **more)
 
     @property
     def heads(self) -> int:

@@ -38,6 +38,9 @@ NOTHING_PRINTED = "nothing printed to compare with"
 #: The same where there are printed values, of other sizes.
 OTHER_SIZES = "printed for other sizes"
 
+#: The same where the paper has a figure whose values nobody has read off.
+NOT_ON_RECORD = "printed as a figure; its values are not on record here"
+
 
 @dataclass(frozen=True)
 class Cell:

@@ -1,6 +1,7 @@
 """The gallery: every exhibit as a page of Markdown, written from the rows that come with headwise.
 
-Nothing is computed; an exhibit without rows is named with the command that computes it.
+Nothing is measured, simulated or trained; an exhibit without rows is named with the command that
+computes it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ FIGURES = "figures/exhibits"
 _HEAD = f"""# Exhibits
 
 Figures and tables of the papers, recomputed. This page is written by
-`python docs/make_exhibits.py` from rows that come with headwise, and computes nothing.
+`python docs/make_exhibits.py` from rows that come with headwise; nothing is measured, simulated or
+trained for it, and only some bounds and laws are computed anew from their formulas.
 
 {RULE} The first sentence was fixed before anything was run; the others came with the trained
 figures, and only make agreement harder. Claims are what a paper says in words, each judged from

@@ -77,7 +77,10 @@ def _lead(found: Sequence[Reproduced]) -> str:
 
 
 def _foot() -> str:
-    return f"headwise {__version__}. Every number here traces to a stored row."
+    return (
+        f"headwise {__version__}. What was measured, simulated or trained comes from stored rows; "
+        "bounds and laws may be computed anew from their formulas."
+    )
 
 
 def _section(one: Reproduced, shown: Presentation, files: Rendered | None) -> Section:

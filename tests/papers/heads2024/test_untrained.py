@@ -2,11 +2,12 @@
 
 import pytest
 
+from headwise.experiments.bound_heads import BoundHeads
 from headwise.papers.exhibit import Scale
 from headwise.papers.heads2024.figure_construction import FIGURE_CONSTRUCTION
 from headwise.papers.heads2024.figure_lower_bound import FIGURE_LOWER_BOUND
 from headwise.papers.heads2024.figure_majority_vote import FIGURE_MAJORITY_VOTE
-from headwise.papers.heads2024.table_models import TABLE_MODELS, heads_of
+from headwise.papers.heads2024.table_models import TABLE_MODELS, few_and_low, heads_of
 from headwise.papers.reproduction import Wanted, from_records
 from headwise.runs import Record, Records
 from headwise.runs.attempt import attempt
@@ -69,6 +70,15 @@ def test_recorded_heads_of_rank_32_are_twelve():
     assert "0.1463 at r = 32" in presentation.remarks[0]
 
 
+def test_a_vote_of_two_layers_is_outside_the_bound_of_one():
+    """By the recorded rows it goes below it, which no single layer of as many heads can."""
+    presentation = from_records(Wanted(FIGURE_MAJORITY_VOTE, Scale.PAPER)).presentation
+    told = presentation.remarks[1]
+    assert "In 4 of 24 settings the vote is below the bound" in told
+    assert "d = 16, H = 4,001: 0.060 and 0.092;" in told
+    assert not any("One layer of random" in remark for remark in presentation.remarks)
+
+
 def test_the_survey():
     table = shown(TABLE_MODELS).tables[0]
     assert len(table.rows) == 13
@@ -76,6 +86,15 @@ def test_the_survey():
     assert heads["PaLM"] == "2d/3r = 48"
     assert heads["GPT-3"] == "d/r = 96"
     assert all(0.17 < row[6] < 0.19 for row in table.rows)
+
+
+@pytest.mark.parametrize(
+    ("rank", "heads", "holds"),
+    [(64, 8, True), (128, 511, True), (64, 512, False), (129, 4, False)],
+)
+def test_the_survey_claims_few_heads_and_low_rank(rank, heads, holds):
+    standard = BoundHeads(width=512, rank=64, heads=8)
+    assert few_and_low([standard, BoundHeads(width=512, rank=rank, heads=heads)]) is holds
 
 
 def test_a_formula_that_is_none_is_refused():

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.remarks import (
-    schedule_remarks,
+    epoch_remarks,
+    own_schedule_remarks,
     stuck_remark,
+    unlike_remark,
 )
 from headwise.papers.heads2024.schedules import LARGE_N
 from headwise.papers.heads2024.trained import (
@@ -45,12 +47,12 @@ def _present(answers: Answers) -> Presentation:
         tables=(protocol_table(rows, {"rank": "r", "tokens": "N"}),),
         claims=_claims(answers),
         remarks=(
-            "The paper conjectures that no transformer of fixed low rank works for all N. A "
-            "rising curve at low rank beside a flat one at full rank is what it expects; finite "
-            "training cannot prove it.",
-            *schedule_remarks(
-                answers, "no such figure (scale paper: 100,000 steps of 256, five seeds)"
-            ),
+            "The paper conjectures that no transformer of fixed low rank works for all N, and has "
+            "no figure of it. A rising curve at low rank beside a flat one at full rank is what it "
+            "expects; finite training cannot prove it.",
+            *own_schedule_remarks(answers, "100,000 steps of 256 and five"),
+            *unlike_remark({"": labelled}),
+            *epoch_remarks(rows),
             *stuck_remark(rows, "tokens", "rank"),
             *diverged_remark(rows),
         ),

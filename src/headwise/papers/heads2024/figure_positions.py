@@ -1,4 +1,4 @@
-"""Positions: learned positions help low-rank heads, most of all dimensions of their own."""
+"""Positions: the paper finds that they help low-rank heads, most in dimensions of their own."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from headwise.papers.comparison import OTHER_SIZES, Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.remarks import (
-    early_remark,
+    epoch_remarks,
     left_out_remark,
     schedule_remarks,
     stuck_remark,
+    unlike_remark,
 )
 from headwise.papers.heads2024.schedules import POSITIONS
 from headwise.papers.heads2024.trained import (
@@ -48,9 +49,12 @@ def _questions(scale: Scale) -> list[Spec]:
 def _present(answers: Answers) -> Presentation:
     rows = answers.rows()
     printed = {} if answers.scale in SIZES else _printed()
+    by_depth = {
+        layers: grouped([r for r in rows if r["layers"] == layers], "positions", "{}")
+        for layers in sorted({row["layers"] for row in rows})
+    }
     pairs = []
-    for layers in sorted({row["layers"] for row in rows}):
-        labelled = grouped([r for r in rows if r["layers"] == layers], "positions", "{}")
+    for layers, labelled in by_depth.items():
         beside = {label: printed.get((label, layers), {}) for label in labelled}
         title = depth_words(layers)
         pairs.append(tuple(protocol_panels(title, labelled, ("rank", "rank r"), beside)))
@@ -62,25 +66,13 @@ def _present(answers: Answers) -> Presentation:
         tables=(protocol_table(rows, fields),),
         remarks=(
             *schedule_remarks(answers, "200,000 steps of 256 and five"),
-            *_rates(rows),
+            *unlike_remark({depth_words(n): own for n, own in by_depth.items()}),
             *_left_out(rows, printed),
-            *early_remark(rows),
+            *epoch_remarks(rows),
             *stuck_remark(rows, "layers", "positions", "rank"),
             *diverged_remark(rows),
         ),
     )
-
-
-def _rates(rows: list[Row]) -> tuple[str, ...]:
-    """Whether kinds of position had rates of their own, which a difference may be due to."""
-    told = []
-    for layers in sorted({row["layers"] for row in rows}):
-        own = {r["positions"]: r["learning_rate"] for r in rows if r["layers"] == layers}
-        if len(set(own.values())) > 1:
-            kinds = ", ".join(f"{rate:g} {positions}" for positions, rate in own.items())
-            told.append(f"{kinds} ({depth_words(layers)})")
-    words = "Rates differ, so that none ends in zero output"
-    return (f"{words}: {'; '.join(told)}. Curves are not comparable beyond that.",) if told else ()
 
 
 def _left_out(rows: list[Row], printed: Printed) -> tuple[str, ...]:

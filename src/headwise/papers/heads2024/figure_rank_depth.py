@@ -8,10 +8,11 @@ from headwise.papers.comparison import OTHER_SIZES, Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.remarks import (
-    early_remark,
+    epoch_remarks,
     left_out_remark,
     schedule_remarks,
     stuck_remark,
+    unlike_remark,
 )
 from headwise.papers.heads2024.schedules import RANK_DEPTH, ByDepth
 from headwise.papers.heads2024.trained import (
@@ -65,8 +66,9 @@ def _present(answers: Answers) -> Presentation:
         claims=_claims(rows, comparable),
         remarks=(
             *schedule_remarks(answers, "100,000 steps of 256 and five"),
+            *unlike_remark({depth_words(n): own for n, own in _labelled(rows).items()}),
             *_left_out(rows, printed),
-            *early_remark(rows),
+            *epoch_remarks(rows),
             *_flattery(rows),
             *stuck_remark(rows, "layers", "exponent", "rank"),
             *diverged_remark(rows),
@@ -107,14 +109,19 @@ def _left_out(rows: list[Row], printed: Printed) -> tuple[str, ...]:
 def _panels(rows: list[Row], printed: Printed) -> tuple[Panel, ...]:
     """Fixed set in the first row, fresh data in the second."""
     pairs = []
-    for layers in sorted({row["layers"] for row in rows}):
-        own = [row for row in rows if row["layers"] == layers]
-        exponents = sorted({row["exponent"] for row in own})
-        labelled = {_label(c): [row for row in own if row["exponent"] == c] for c in exponents}
-        beside = {_label(c): printed.get((layers, c), {}) for c in exponents}
+    for layers, labelled in _labelled(rows).items():
+        beside = {_label(c): own for (depth, c), own in printed.items() if depth == layers}
         panels = protocol_panels(depth_words(layers), labelled, ("rank", "rank r"), beside)
         pairs.append(tuple(_told_if_zero(panel) for panel in panels))
     return tuple(panel for row in zip(*pairs, strict=True) for panel in row)
+
+
+def _labelled(rows: list[Row]) -> dict[int, dict[str, list[Row]]]:
+    """The rows of each depth, by the curve they belong to."""
+    found: dict[int, dict[str, list[Row]]] = {}
+    for row in sorted(rows, key=lambda row: (row["layers"], row["exponent"])):
+        found.setdefault(row["layers"], {}).setdefault(_label(row["exponent"]), []).append(row)
+    return found
 
 
 def _told_if_zero(panel: Panel) -> Panel:

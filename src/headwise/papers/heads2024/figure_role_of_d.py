@@ -1,12 +1,14 @@
-"""The role of d: what matters is the rank as a share of the width."""
+"""The role of d: the paper finds that what matters is the rank as a share of the width."""
 
 from __future__ import annotations
 
+from headwise.papers.comparison import NOT_ON_RECORD, OTHER_SIZES
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.remarks import (
-    early_remark,
+    epoch_remarks,
     schedule_remarks,
     stuck_remark,
+    unlike_remark,
 )
 from headwise.papers.heads2024.schedules import ROLE_OF_D
 from headwise.papers.heads2024.trained import (
@@ -33,11 +35,13 @@ def _present(answers: Answers) -> Presentation:
     place = ("share", "rank / width")
     return Presentation(
         panels=tuple(protocol_panels("Two layers, growing d", labelled, place)),
+        uncompared=OTHER_SIZES if answers.scale in SIZES else NOT_ON_RECORD,
         tables=(protocol_table(rows, {"width": "d", "rank": "r"}),),
         remarks=(
             *schedule_remarks(answers, "200,000 steps of 256 at rate 0.005 and five"),
+            *unlike_remark({"": labelled}),
             *_left_out(answers),
-            *early_remark(rows),
+            *epoch_remarks(rows),
             *stuck_remark(rows, "width", "rank"),
             *diverged_remark(rows),
         ),

@@ -1,14 +1,15 @@
-"""The role of N: more points make low-rank heads worse, full rank hardly."""
+"""The role of N: the paper finds that more points make low rank worse, full rank hardly."""
 
 from __future__ import annotations
 
 from headwise.papers.comparison import OTHER_SIZES
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.remarks import (
-    early_remark,
+    epoch_remarks,
     left_out_remark,
     schedule_remarks,
     stuck_remark,
+    unlike_remark,
 )
 from headwise.papers.heads2024.schedules import ROLE_OF_N
 from headwise.papers.heads2024.trained import (
@@ -53,8 +54,9 @@ def _present(answers: Answers) -> Presentation:
         tables=(protocol_table(rows, {"tokens": "N", "rank": "r"}),),
         remarks=(
             *schedule_remarks(answers, "200,000 steps of 256 at rate 0.005 and five"),
+            *unlike_remark({"": labelled}),
             *left_out_remark(printed, {k: {r["rank"] for r in v} for k, v in labelled.items()}),
-            *early_remark(rows),
+            *epoch_remarks(rows),
             *stuck_remark(rows, "tokens", "rank"),
             *diverged_remark(rows),
         ),

@@ -10,7 +10,7 @@ from headwise.papers.heads2024.figure_rank_depth import SIZES, questions
 from headwise.papers.heads2024.remarks import schedule_remarks
 from headwise.papers.heads2024.trained import protocol_panels
 from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve
-from headwise.papers.trained_rows import seeds_by
+from headwise.papers.trained_rows import diverged_remark, seeds_by
 from headwise.report import Panel
 from headwise.runs import Row, Spec
 from headwise.theory import saturation_row
@@ -51,6 +51,7 @@ def _present(answers: Answers) -> Presentation:
         remarks=(
             _rule_in_words(points, tokens, width),
             *schedule_remarks(answers, "100,000 steps of 256 and five"),
+            *diverged_remark(trained),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What full-rank heads learn: a large negative multiple of the identity."""
+"""What full-rank heads learn: by the paper a large negative multiple of the identity."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from dataclasses import replace
 from headwise.papers.comparison import OTHER_SIZES
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.figure_rank_depth import questions
-from headwise.papers.heads2024.remarks import schedule_remarks
+from headwise.papers.heads2024.remarks import schedule_remarks, unlike_remark
 from headwise.papers.heads2024.schedules import GENTLE
 from headwise.papers.printed import printed_table
-from headwise.papers.trained_rows import over_seeds, seeds_by, trained_curve
+from headwise.papers.trained_rows import (
+    diverged_remark,
+    over_seeds,
+    seeds_by,
+    survivors,
+    trained_curve,
+)
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 
@@ -45,8 +51,10 @@ def _present(answers: Answers) -> Presentation:
             "The nearest that a form of rank r can come to −I is a multiple of −P, P a projection "
             "on r dimensions: an angle of acos(−√(r/d)), the thin line.",
             *_rate_remark(rows),
+            *unlike_remark({"": {_label(c): own for c, own in _by_copies(_gentle(rows)).items()}}),
             "Angles are in degrees and sizes in units of √d, so the rule for losses is not applied "
             "to them; the size grows with the length of training.",
+            *diverged_remark(rows),
         ),
     )
 
@@ -65,7 +73,7 @@ def _rate_remark(rows: list[Row]) -> tuple[str, ...]:
         return ()
     return (
         "Of a number of heads that was trained at several rates the panels show the lowest, the "
-        "table all. At a higher rate heads share the work in another way.",
+        "tables all. Steps differ with the rate, so the tables name both.",
     )
 
 
@@ -101,7 +109,7 @@ def _claims(full: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
     """In miniature nothing is trained long enough to judge."""
     if scale is Scale.MINIATURE:
         return ()
-    pointing = all(row["angle"] > 160 for row in full if row["protocol"] == "fixed")
+    pointing = all(row["angle"] > 160 for row in survivors(full) if row["protocol"] == "fixed")
     return (("full-rank heads point at −I: a median angle above 160 degrees", pointing),)
 
 
@@ -133,11 +141,15 @@ def _angles(rows: list[Row], printed: Printed) -> tuple[Curve, ...]:
     return (replace(first, law=line), *rest)
 
 
+def _label(copies: int) -> str:
+    return f"{copies} × d/r heads"
+
+
 def _curves(rows: list[Row], field: str, printed: Printed) -> tuple[Curve, ...]:
     width = rows[0]["width"]
     return tuple(
         trained_curve(
-            f"{copies} × d/r heads",
+            _label(copies),
             seeds_by(own, "rank", field),
             {width: printed[copies][field]} if copies in printed else {},
         )
@@ -148,7 +160,7 @@ def _curves(rows: list[Row], field: str, printed: Printed) -> tuple[Curve, ...]:
 def _table(full: list[Row], protocol: str, printed: Printed) -> Table:
     lines = []
     own = [row for row in full if row["protocol"] == protocol]
-    for (copies, rate), rows in _by_copies_and_rate(own).items():
+    for (copies, rate, steps), rows in _by_schedule(own).items():
         angle, size, loss = (
             over_seeds(rows, field) for field in ("angle", "form_size", "test_loss")
         )
@@ -157,6 +169,7 @@ def _table(full: list[Row], protocol: str, printed: Printed) -> Table:
             (
                 copies,
                 rate,
+                steps,
                 loss and round(loss.mean, 3),
                 angle and round(angle.mean, 1),
                 beside.get("angle"),
@@ -165,16 +178,18 @@ def _table(full: list[Row], protocol: str, printed: Printed) -> Table:
             )
         )
     columns = (
-        *("full-rank heads", "rate", "test loss", "angle to I", "printed"),
+        *("full-rank heads", "rate", "steps", "test loss", "angle to I", "printed"),
         *("‖M‖_F / √d", "printed size"),
     )
     title = f"What full rank learns, {SHOWN[protocol]} (degrees, mean over seeds)"
     return Table(columns, tuple(lines), title=title)
 
 
-def _by_copies_and_rate(rows: list[Row]) -> dict[tuple[int, float], list[Row]]:
-    keys = sorted({(row["copies"], row["learning_rate"]) for row in rows})
-    return {k: [r for r in rows if (r["copies"], r["learning_rate"]) == k] for k in keys}
+def _by_schedule(rows: list[Row]) -> dict[tuple[int, float, int], list[Row]]:
+    found: dict[tuple[int, float, int], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row["copies"], row["learning_rate"], row["steps"]), []).append(row)
+    return dict(sorted(found.items()))
 
 
 FIGURE_WHAT_IT_LEARNS = Exhibit(

@@ -1,12 +1,13 @@
-"""What stands in words beside the trained figures: shortened, left out, nothing learnt."""
+"""What stands in words beside the trained figures: shortened, unlike, left out, nothing learnt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.heads2024.trained import ends_early, shown_field
-from headwise.papers.trained_rows import Place
+from headwise.papers.trained_rows import Place, survivors
 from headwise.runs import Row
 
 
@@ -14,6 +15,23 @@ def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
     """What was shortened against the paper, in words."""
     if answers.scale is Scale.PAPER:
         return ()
+    return (
+        f"The schedule is shortened: {_schedule(answers)}, where the paper has {printed}. Losses "
+        "are those of shorter training, and differences from print are expected.",
+    )
+
+
+def own_schedule_remarks(answers: Answers, planned: str) -> tuple[str, ...]:
+    """The same where the paper has nothing to compare with: against what scale paper would be."""
+    if answers.scale is Scale.PAPER:
+        return ()
+    return (
+        f"The schedule is shortened: {_schedule(answers)}, where scale paper has {planned}. Losses "
+        "are those of shorter training.",
+    )
+
+
+def _schedule(answers: Answers) -> str:
     steps = sorted({row["steps"] for row in answers.rows() if "steps" in row})
     seeds = sorted({row["seed"] for row in answers.rows() if "steps" in row})
     rates = sorted({row["learning_rate"] for row in answers.rows() if "steps" in row})
@@ -22,28 +40,115 @@ def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
     rate = some if len(rates) < 3 else f"{rates[0]:g} to {rates[-1]:g}"
     batches = sorted({row["batch"] for row in answers.rows() if "steps" in row})
     batch = f"{batches[0]}" if len(batches) == 1 else f"{batches[0]} to {batches[-1]}"
+    return f"{told} steps of {batch} sequences at rate {rate} and {len(seeds)} seeds"
+
+
+#: What of a schedule sets curves apart, how it is told, and whether it is told where all share it.
+_SETTINGS = (
+    ("steps", "{:,} steps", True),
+    ("batch", "of {}", False),
+    ("learning_rate", "at rate {:g}", True),
+    ("warm_up", "reached after {:.0%}", False),
+    ("dtype", "in {}", False),
+)
+
+
+def unlike_remark(panels: Mapping[str, Mapping[str, Sequence[Row]]]) -> tuple[str, ...]:
+    """Which curves of a panel had which steps and rates, where these are not the same for all.
+
+    ``panels`` are rows by panel and by curve; a panel without a name stands for the whole figure.
+
+    >>> row = {"steps": 100, "batch": 8, "learning_rate": 0.1, "warm_up": 0.1, "dtype": "tf32"}
+    >>> curves = {"c 1": [row], "c 1.5": [row], "c 2": [row | {"steps": 50}]}
+    >>> unlike_remark({"1 layer": curves})[0].partition(": ")[2]
+    '1 layer: 100 steps at rate 0.1 (c 1; c 1.5), 50 steps at rate 0.1 (c 2).'
+    >>> unlike_remark({"1 layer": {"c 1": [row], "c 1.5": [row]}})
+    ()
+    """
+    told = [
+        f"{name}: {words}" if name else words
+        for name, curves in panels.items()
+        if (words := _unlike(curves))
+    ]
+    if not told:
+        return ()
     return (
-        f"The schedule is shortened: {told} steps of {batch} sequences at rate {rate} and "
-        f"{len(seeds)} seeds, where the paper has {printed}. Losses are those of shorter training, "
-        "and differences from print are expected.",
+        "Curves of one panel were not all trained alike, so what sets them apart may be the "
+        f"schedule: {'; '.join(told)}.",
     )
 
 
-def early_remark(rows: Iterable[Row]) -> tuple[str, ...]:
-    """Which runs have no best training loss to speak of, and what is shown of them.
+def _unlike(curves: Mapping[str, Sequence[Row]]) -> str:
+    """The curves by how they were trained; nothing if all were trained alike."""
+    alike: dict[tuple[tuple[Any, ...], ...], list[str]] = {}
+    for label, rows in curves.items():
+        ways = {tuple(row[field] for field, _, _ in _SETTINGS) for row in rows}
+        alike.setdefault(tuple(sorted(ways)), []).append(label)
+    if len(alike) < 2:
+        return ""
+    every = {way for ways in alike for way in ways}
+    shown = [
+        always or len({way[place] for way in every}) > 1
+        for place, (_, _, always) in enumerate(_SETTINGS)
+    ]
+    return ", ".join(
+        f"{' or '.join(_way_in_words(way, shown) for way in ways)} ({'; '.join(labels)})"
+        for ways, labels in alike.items()
+    )
 
-    >>> early_remark([{"protocol": "fixed", "steps": 100, "epoch": 100}])[0][:44]
+
+def _way_in_words(way: tuple[Any, ...], shown: Sequence[bool]) -> str:
+    parts = zip(way, _SETTINGS, shown, strict=True)
+    return " ".join(words.format(value) for value, (_, words, _), told in parts if told)
+
+
+#: A mean over an epoch that is more than this share of a run lags behind where the run ends.
+LONG_EPOCH = 0.1
+
+
+def epoch_remarks(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Which runs have no best training loss to speak of, or one that is a mean over much of them.
+
+    >>> epoch_remarks([{"protocol": "fixed", "steps": 100, "epoch": 100}])[0][:44]
     'Runs of 100 steps, in epochs of 100, have no'
+    >>> row = {"protocol": "fixed", "steps": 300, "epoch": 100}
+    >>> row |= {"best_train_loss": 0.27, "test_loss": 0.25}
+    >>> epoch_remarks([row])[0].partition("ends. ")[2]
+    'In 1 of these 1 runs it lies above the test loss even.'
+    >>> epoch_remarks([row | {"steps": 1000}])
+    ()
     """
-    early = {
-        (row["steps"], row["epoch"])
-        for row in rows
-        if row["protocol"] == "fixed" and ends_early(row)
-    }
-    return tuple(
-        f"Runs of {steps:,} steps, in epochs of {epoch:,}, have no epoch near their end: the test "
-        "loss stands for their best training loss."
-        for steps, epoch in sorted(early)
+    fixed = [row for row in rows if row["protocol"] == "fixed"]
+    early = [row for row in fixed if ends_early(row)]
+    long = [
+        row
+        for row in survivors(fixed)
+        if not ends_early(row) and row["epoch"] > LONG_EPOCH * row["steps"]
+    ]
+    return (
+        *(
+            f"Runs of {steps:,} steps, in epochs of {epoch:,}, have no epoch near their end: the "
+            "test loss stands for their best training loss."
+            for epoch, steps in _epochs(early)
+        ),
+        *_long_epochs(long),
+    )
+
+
+def _epochs(rows: Iterable[Row]) -> list[tuple[int, int]]:
+    return sorted({(row["epoch"], row["steps"]) for row in rows})
+
+
+def _long_epochs(rows: Sequence[Row]) -> tuple[str, ...]:
+    if not rows:
+        return ()
+    told = ", ".join(f"{epoch:,} of {steps:,}" for epoch, steps in _epochs(rows))
+    above = sum(row["best_train_loss"] > row["test_loss"] for row in rows)
+    return (
+        f"The best training loss is a mean over an epoch, and that is more than {LONG_EPOCH:.0%} "
+        f"of some runs ({told} steps): while losses fall it lies above where the run ends."
+        + f" In {above} of these {len(rows)} runs it lies above the test loss even."
+        * bool(above),
     )
 
 
@@ -60,7 +165,7 @@ def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
     '1 of 2 runs ended above the trivial loss: layers 3, rank 8, fresh, se'
     """
     rows = list(rows)
-    stuck = [row for row in rows if _learnt_nothing(row)]
+    stuck = [row for row in survivors(rows) if _learnt_nothing(row)]
     if not stuck:
         return ()
     told = "; ".join(_named(row, fields) for row in stuck)

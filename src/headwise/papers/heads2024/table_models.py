@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from headwise.experiments.bound_heads import BoundHeads
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
@@ -67,7 +68,10 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         tables=(Table(columns, tuple(rows), title="Models, and what their heads can do alone"),),
         claims=(
-            ("every model of the survey has fewer than d heads of rank well below d", _low(rows)),
+            (
+                "every model of the survey has fewer than d heads of rank at most d/4",
+                few_and_low(list(map(_spec, printed_table("heads2024_models")))),
+            ),
         ),
         remarks=(
             f"With about d/r heads the least error on the nearer of two neighbours is "
@@ -79,8 +83,15 @@ def _present(answers: Answers) -> Presentation:
     )
 
 
-def _low(rows: list[tuple]) -> bool:
-    return all(rank * 4 <= width for _, _, width, _, rank, *_ in rows)
+def few_and_low(models: Sequence[BoundHeads]) -> bool:
+    """Whether every model has fewer than d heads, and of a rank of d/4 at most.
+
+    >>> few_and_low([BoundHeads(width=512, rank=64, heads=8)])
+    True
+    >>> few_and_low([BoundHeads(width=512, rank=64, heads=512)])
+    False
+    """
+    return all(one.heads < one.width and 4 * one.rank <= one.width for one in models)
 
 
 TABLE_MODELS = Exhibit(
