@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from headwise.geometry import HeadGeometry
+from headwise.theory import ready_ratio
 
 NUMBERS = ("advise", "--length", 128, "--width", 64)
 
@@ -27,6 +28,27 @@ def test_the_default_is_the_digits_and_repeats(ran):
     assert (first["length"], first["width"]) == (16, 64)
     assert first["tokens"]["sequences"] == 1797
     assert max(first["curves"][0]["half_width"]) <= 0.03
+
+
+def test_under_a_causal_mask_the_law_is_that_of_the_mask(headwise, ran):
+    found = ran("--length", 128, "--width", 64, "--mask", "causal")
+    (curve,) = found["curves"]
+    assert (curve["mask"], curve["plateau"]) == ("causal", 129 / 256)
+    assert curve["mean"][-1] == ready_ratio(128, 64, "causal").ratio
+    without = ran("--length", 128, "--width", 64)
+    assert found["rank"]["mixing"] < without["rank"]["mixing"]
+    said = " ".join(headwise(*NUMBERS, "--mask", "causal").out.split())
+    assert "finite law, causal" in said
+    assert "(n + 1) / 2n = 0.50, without the mask 0.63" in said
+
+
+def test_nearly_orthonormal_tokens_have_the_law_of_their_mask(headwise, ran, tmp_path):
+    path = tmp_path / "tokens.npy"
+    np.save(path, np.random.default_rng(0).standard_normal((4, 24, 256)))
+    found = ran("--data", path, "--mask", "causal")
+    names = [(curve["start"], curve["mask"]) for curve in found["curves"]]
+    assert names[-2:] == [("paper", "causal"), ("law", "causal")]
+    assert "finite law, causal" in headwise("advise", "--data", path, "--mask", "causal").out
 
 
 def test_it_prints_what_its_json_says(headwise, ran):

@@ -9,6 +9,9 @@ from headwise.advice.curves import RankCurve
 
 COLUMNS, ROWS = 56, 11
 
+#: A terminal has at least so many columns.
+LINE = 80
+
 #: Mark of each curve, and its name in the legend. Earlier ones are drawn over later ones.
 MARKS: dict[str, tuple[str, str]] = {
     "model": ("●", "model's own start"),
@@ -16,6 +19,7 @@ MARKS: dict[str, tuple[str, str]] = {
     "paper": ("○", "N(0, 1) weights"),
     "paper, causal": ("○", "N(0, 1), causal"),
     "law": ("◇", "finite law"),
+    "law, causal": ("◇", "finite law, causal"),
 }
 
 
@@ -36,11 +40,20 @@ def terminal_curves(curves: Sequence[RankCurve], advised: int) -> str:
             canvas[_row(mean)][_column(dim, last)] = MARKS[curve.name][0]
     labels = [f"{1 - row / (ROWS - 1):3.1f} ┤" for row in range(ROWS)]
     lines = [label + "".join(row).rstrip() for label, row in zip(labels, canvas, strict=True)]
-    legend = "   ".join(" ".join(MARKS[c.name]) for c in curves)
     axis = f"    └{'─' * COLUMNS}"
-    return "\n".join(
-        ["rank / tokens", *lines, axis, _ticks(curves, last), f"     {legend}   ┆ advised"]
-    )
+    return "\n".join(["rank / tokens", *lines, axis, _ticks(curves, last), *_legend(curves)])
+
+
+def _legend(curves: Sequence[RankCurve]) -> list[str]:
+    """What the marks stand for, broken between names where a line would be too long."""
+    lines = [""]
+    for entry in [*(" ".join(MARKS[curve.name]) for curve in curves), "┆ advised"]:
+        longer = f"{lines[-1]}   {entry}" if lines[-1] else f"     {entry}"
+        if len(longer) <= LINE:
+            lines[-1] = longer
+        else:
+            lines.append(f"     {entry}")
+    return lines
 
 
 def _ticks(curves: Sequence[RankCurve], last: float) -> str:
