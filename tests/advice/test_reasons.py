@@ -44,11 +44,18 @@ def test_the_law_describes_what_keeps_it_in_its_band(shift):
     assert "and the finite law describes them" in said(shift, half=0.01)
 
 
-@pytest.mark.parametrize(("shift", "side"), [(0.04, "above"), (-0.04, "below")])
-def test_outside_the_band_it_is_said_how_far(shift, side):
+@pytest.mark.parametrize(
+    ("shift", "side", "because"),
+    [
+        (0.04, "above", "; softer attention has more rank."),
+        (-0.04, "below", "; tokens that are equal, or not centred, have less rank."),
+    ],
+)
+def test_outside_the_band_it_is_said_how_far_and_why(shift, side, because):
     words = said(shift, half=0.01)
     assert "does not describe them" in words
     assert f"up to 0.040 {side} it (at head dimension 8, band ± 0.010)" in words
+    assert words.endswith(because)
 
 
 def about(**changed) -> str:
@@ -61,6 +68,17 @@ def about(**changed) -> str:
 def test_tokens_too_few_to_show_their_dimension_are_named(distinct, said_so):
     assert (f"Few tokens: {distinct} different ones" in about(distinct=distinct)) is said_so
     assert "Few tokens" not in about(distinct=distinct, learned=True)
+
+
+@pytest.mark.parametrize(
+    ("distinct", "words"),
+    [
+        (1, "1 different one was given, which shows no more than 0 dimensions."),
+        (2, "2 different ones were given, which show no more than 1 dimension."),
+    ],
+)
+def test_one_is_spoken_of_as_one(distinct, words):
+    assert words in about(distinct=distinct)
 
 
 @pytest.mark.parametrize(("share", "said_so"), [(0.3, False), (0.4, True)])

@@ -110,3 +110,21 @@ def test_different_tokens_are_counted_one_by_one():
     assert (found.distinct, found.repeated) == (len(rows), 10 / 15)
     ids = token_statistics(token_set(torch.tensor([[4, 1, 4, 4], [1, 4, 9, 2]]), 8), 0)
     assert (ids.distinct, ids.repeated) == (4, 0.5)
+
+
+@pytest.mark.parametrize("constant", [1e6, 1e30])
+def test_a_large_constant_number_hides_no_token(constant):
+    values = planted([1.0] * 8, rows=600).reshape(20, 30, 8)
+    values[..., 3] = constant
+    found = token_statistics(token_set(values, None), 0)
+    assert (found.distinct, found.repeated) == (600, 1 / 600)
+    assert found.effective_dimension == pytest.approx(7, rel=0.03)
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1e-200, 1e90])
+def test_cosines_are_the_same_at_every_scale(scale):
+    values = planted([1.0] * 8, rows=600).reshape(20, 30, 8)
+    wanted = token_statistics(token_set(values, None), 0)
+    found = token_statistics(token_set(values * scale, None), 0)
+    assert found.cosine_spread == pytest.approx(wanted.cosine_spread)
+    assert found.orthonormality == pytest.approx(wanted.orthonormality)

@@ -30,6 +30,10 @@ MOSTLY_ONE = 1 / 3
 #: Cosines below this are those of nearly orthonormal tokens, which the law describes.
 NEARLY_ORTHONORMAL = 0.15
 
+#: Why the rank measured lies above the law of orthonormal tokens, or below it.
+SOFTER_WORDS = "softer attention has more rank"
+LOWER_WORDS = "tokens that are equal, or not centred, have less rank"
+
 ROLE_WORDS = {
     "advised": "The advised rank for queries, keys and values.",
     "whole values": "Queries and keys at the advised rank, values as wide as the layer: for "
@@ -299,11 +303,17 @@ def _few_for_their_dimension(found: TokenStatistics) -> list[str]:
     known = None if found.learned else found.distinct
     if known is None or found.effective_dimension <= known * TOO_FEW:
         return []
+    given = "1 different one was given, which shows"
+    if known != 1:
+        given = f"{known:,} different ones were given, which show"
     return [
-        f"{known:,} different ones were given, which show no more than "
-        f"{min(known - 1, found.numbers or found.width)} dimensions. Of more the "
-        "effective dimension, and with it the rank that retrieval takes, may be larger."
+        f"{given} no more than {_counted(min(known - 1, found.numbers or found.width))}. Of more "
+        "the effective dimension, and with it the rank that retrieval takes, may be larger."
     ]
+
+
+def _counted(dimensions: int) -> str:
+    return f"{dimensions} dimension{'s' * (dimensions != 1)}"
 
 
 def _about_mask(evidence: Evidence) -> list[str]:
@@ -337,9 +347,9 @@ def _beside_the_law(measured: RankCurve, law: RankCurve) -> str:
             "N(0, 1) weights."
         )
     gap, half, dim = max(off, key=lambda point: abs(point[0]) - point[1])
-    side = "above" if gap > 0 else "below"
+    side, because = ("above", SOFTER_WORDS) if gap > 0 else ("below", LOWER_WORDS)
     return (
         f", yet the finite law does not describe them: the rank measured with N(0, 1) weights lies "
         f"up to {abs(gap):.3f} {side} it (at head dimension {dim}, band ± {half:.3f}). The law is "
-        "the hardmax of orthonormal tokens; softer attention has more rank."
+        f"the hardmax of orthonormal tokens; {because}."
     )

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from headwise.advice.embedding import TokenSet
 from headwise.advice.evidence import TokenStatistics
-from headwise.randomness import stream
 from headwise.shapes import Float
 
 #: Tokens beyond this number add nothing to the statistics.
@@ -53,7 +52,9 @@ def effective_dimension(rows: Float[Tensor, "m c"]) -> float:
     >>> round(effective_dimension(torch.eye(5).double()), 9)
     4.0
     """
-    centred = rows - rows.mean(0)
+    # Medians first: the mean of a large constant is rounded, which would look like variance.
+    shifted = rows - rows.median(0).values
+    centred = shifted - shifted.mean(0)
     # Scaled first: squares of huge or tiny numbers would overflow or vanish.
     largest = centred.abs().max()
     centred = centred / torch.where(largest > 0, largest, 1.0)
@@ -66,10 +67,7 @@ def _counts(tokens: TokenSet) -> Tensor:
     """How often each different token is there."""
     if tokens.learned:
         return tokens.values.unique(return_counts=True)[1]
-    rows = tokens.values.flatten(0, 1)
-    # A sum with random weights tells vectors apart; equal ones are summed in the same order.
-    weights = torch.randn(rows.shape[-1], generator=stream(0, "distinct"), dtype=rows.dtype)
-    return (rows * weights).sum(-1).unique(return_counts=True)[1]
+    return tokens.values.flatten(0, 1).unique(dim=0, return_counts=True)[1]
 
 
 def _mean_share(rows: Float[Tensor, "m c"]) -> float:
@@ -80,5 +78,7 @@ def _mean_share(rows: Float[Tensor, "m c"]) -> float:
 
 
 def _cosines(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n n"]:
-    unit = torch.nn.functional.normalize(tokens, dim=-1)
+    # Scaled first: a token so short that its squares vanish has a direction all the same.
+    largest = tokens.abs().amax(-1, keepdim=True)
+    unit = torch.nn.functional.normalize(tokens / torch.where(largest > 0, largest, 1.0), dim=-1)
     return unit @ unit.mT
