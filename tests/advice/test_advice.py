@@ -72,6 +72,22 @@ def test_with_data_there_is_none(answer):
     assert "No data were given" not in str(answer) + report_page(answer) + answer._repr_html_()
 
 
+def test_every_form_names_one_token_that_holds_most_of_the_variance():
+    tokens = torch.randn(50, 16, 8, generator=torch.Generator().manual_seed(0))
+    tokens[3, 5] = 1e4
+    found = advise(tokens)
+    told = found.as_json()
+    assert (told["tokens"]["outliers"], told["tokens"]["effective_dimension"]) == (
+        1,
+        pytest.approx(1, abs=0.01),
+    )
+    words = "Outliers: 1 of the 800 tokens looked at holds 100% of their variance."
+    page = report_page(found)
+    assert any(line.startswith(words) for line in told["findings"])
+    assert words in str(found) and words in page and words in found._repr_html_()
+    assert "the effective dimension is 7.9, not 1.0" in page
+
+
 def test_same_seed_same_answer_and_numpy_is_welcome(answer):
     assert advise(TOKENS.numpy(), width=32).as_json() == answer.as_json()
     assert advise(TOKENS, width=32, seed=1).as_json() != answer.as_json()

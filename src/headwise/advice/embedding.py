@@ -8,12 +8,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from headwise.advice.evidence import POSITION_SPREAD
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.shapes import Float
-
-#: Spread of learned positions at the start, as ``headwise.attention.LearnedAdditive`` draws.
-POSITION_SPREAD = 0.02
 
 
 @dataclass(frozen=True, eq=False)
