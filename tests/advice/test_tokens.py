@@ -75,6 +75,12 @@ BAD = {
     "a vocabulary of 1,000,000,000,001 ids": torch.tensor([[0, 10**12]]),
     "token values reach 1e+200": torch.tensor([[[1e200], [0.0]]], dtype=torch.float64),
     "dtype torch.bool": torch.ones(2, 5, dtype=torch.bool),
+    "whole numbers (uint8) of shape (5, 3, 4, 4) came, and whole numbers are read as token ids; "
+    "pass ids as (sequence,) or (batch, sequence), images and vectors as floats": torch.zeros(
+        5, 3, 4, 4, dtype=torch.uint8
+    ),
+    "whole numbers (int64) of shape (5, 3, 4) came": torch.zeros(5, 3, 4).long(),
+    "vectors of width 1 came, which a layer norm makes zero": torch.randn(3, 5, 1),
 }
 
 
