@@ -385,3 +385,10 @@ def test_a_loader_that_exits_gets_one_clear_line(headwise, loaders):
     found = headwise("advise", "--data", "talking:leaving")
     assert (found.code, found.out) == (1, "")
     assert "headwise: talking:leaving ended itself by sys.exit(3); name a function" in found.err
+
+
+def test_slow_work_is_told_of_beside_json(headwise, monkeypatch):
+    monkeypatch.setattr("headwise.cli.console.PATIENCE", 0.0)
+    found = headwise("advise", "--patch", 4, "--json")
+    assert json.loads(found.out)["length"] == 4
+    assert found.err == "headwise: still measuring ranks\n"
