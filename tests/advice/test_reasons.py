@@ -112,6 +112,12 @@ def test_few_tokens_with_much_of_the_variance_are_named(count, share, words):
         assert f"{words} {changes} of the mean square, not 0%." in said_so
 
 
+def test_a_mean_that_outliers_do_not_move_needs_no_word():
+    without = {"dimension_without_outliers": 40.6, "mean_share_without_outliers": 0.001}
+    words = about(outliers=1, outlier_share=0.74, **without)
+    assert "the effective dimension is 40.6, not 30.0. A layer norm" in words
+
+
 @pytest.mark.parametrize(
     ("returning", "by_chance", "said_so"),
     [

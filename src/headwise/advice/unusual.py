@@ -78,12 +78,13 @@ def _outliers(found: TokenStatistics) -> list[str]:
     if found.outlier_share <= MUCH_VARIANCE or dimension is None or mean is None:
         return []
     hold, them = ("holds", "it") if found.outliers == 1 else ("hold", "them")
+    before, after = f"{found.mean_share:.0%}", f"{mean:.0%}"
+    moved = f", and the common mean holds {after} of the mean square, not {before}"
     return [
         f"Outliers: {found.outliers:,} of the {found.looked_at:,} tokens looked at {hold} "
         f"{found.outlier_share:.0%} of their variance. Without {them} the effective dimension is "
-        f"{dimension:.1f}, not {found.effective_dimension:.1f}, and the common mean holds "
-        f"{mean:.0%} of the mean square, not {found.mean_share:.0%}. A layer norm makes such a "
-        f"token one like any other: leave {them} out and ask again."
+        f"{dimension:.1f}, not {found.effective_dimension:.1f}{moved if before != after else ''}. "
+        f"A layer norm makes such a token one like any other: leave {them} out and ask again."
     ]
 
 
