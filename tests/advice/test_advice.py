@@ -72,6 +72,22 @@ def test_with_data_there_is_none(answer):
     assert "No data were given" not in str(answer) + report_page(answer) + answer._repr_html_()
 
 
+def test_every_form_names_one_token_that_holds_most_of_the_variance():
+    tokens = torch.randn(50, 16, 8, generator=torch.Generator().manual_seed(0))
+    tokens[3, 5] = 1e4
+    found = advise(tokens)
+    told = found.as_json()
+    assert (told["tokens"]["outliers"], told["tokens"]["effective_dimension"]) == (
+        1,
+        pytest.approx(1, abs=0.01),
+    )
+    words = "Outliers: 1 of the 800 tokens looked at holds 100% of their variance."
+    page = report_page(found)
+    assert any(line.startswith(words) for line in told["findings"])
+    assert words in str(found) and words in page and words in found._repr_html_()
+    assert "the effective dimension is 7.9, not 1.0" in page
+
+
 def test_same_seed_same_answer_and_numpy_is_welcome(answer):
     assert advise(TOKENS.numpy(), width=32).as_json() == answer.as_json()
     assert advise(TOKENS, width=32, seed=1).as_json() != answer.as_json()
@@ -271,11 +287,13 @@ def test_sources(tmp_path, monkeypatch):
         "def whole():\n    return torch.randn(2, 5, 3)\n"
         "def broken():\n    raise RuntimeError('no disk')\n"
         "def empty():\n    return []\n"
+        "def leaving():\n    import sys\n    sys.exit(3)\n"
     )
     monkeypatch.chdir(tmp_path)
     assert tokens_from("my_loader:batches", Reading()).sequences == 256
     assert tokens_from("my_loader:whole", Reading(width=8)).embedding == "linear"
-    for bad in ("my_loader:broken", "my_loader:empty", "my_loader:absent", "absent:batches"):
+    bad_ones = ("broken", "empty", "absent", "leaving")
+    for bad in (*(f"my_loader:{name}" for name in bad_ones), "absent:batches"):
         with pytest.raises(HeadwiseError) as raised:
             tokens_from(bad, Reading())
         assert bad in str(raised.value)
@@ -294,3 +312,57 @@ def test_images_from_arrays_and_folders(tmp_path):
     (tmp_path / "bad.png").write_bytes(b"no picture")
     with pytest.raises(HeadwiseError, match="not a picture"):
         tokens_from(str(tmp_path), Reading())
+
+
+@pytest.mark.parametrize("shape", [(5, 32, 32, 3), (5, 24, 32, 1), (5, 32, 24, 4)])
+@pytest.mark.parametrize("patch", [None, 1])
+def test_images_with_their_channels_last_are_refused(tmp_path, shape, patch):
+    file = tmp_path / "images.npy"
+    np.save(file, np.random.default_rng(0).random(shape))
+    with pytest.raises(BadInputError, match="seem to have their channels last") as raised:
+        tokens_from(str(file), Reading(patch=patch))
+    assert f"({', '.join(map(str, shape))})" in str(raised.value)
+    assert "pass (batch, channels, height, width)" in str(raised.value)
+    assert "array.transpose(0, 3, 1, 2)" in str(raised.value)
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 8, 4), (5, 16, 4, 4), (5, 1, 8, 8), (5, 4, 8, 4)])
+def test_images_with_their_channels_first_are_read(tmp_path, shape):
+    np.save(tmp_path / "images.npy", np.random.default_rng(0).random(shape))
+    found = tokens_from(str(tmp_path / "images.npy"), Reading(patch=2))
+    assert found.values.shape == (5, shape[2] * shape[3] // 4, 4 * shape[1])
+
+
+@pytest.mark.parametrize(
+    ("values", "reading", "words"),
+    [
+        (np.eye(6)[None], Reading(patch=4), "a patch of 4 was given, and the tokens are vectors"),
+        (np.arange(9), Reading(patch=4), "a patch of 4 was given, and the tokens are ids"),
+        (
+            np.random.default_rng(0).random((2, 3, 8, 8)),
+            Reading(vocabulary=9),
+            "a vocabulary of 9 was given, and the tokens are patches of images",
+        ),
+    ],
+)
+def test_what_has_no_use_for_these_tokens_is_refused(tmp_path, values, reading, words):
+    np.save(tmp_path / "tokens.npy", values)
+    with pytest.raises(BadInputError, match=words):
+        tokens_from(str(tmp_path / "tokens.npy"), reading)
+
+
+def test_a_single_number_a_token_needs_a_width_to_be_embedded_in(tmp_path):
+    np.save(tmp_path / "series.npy", np.random.default_rng(0).random((4, 9, 1)))
+    with pytest.raises(BadInputError, match="width 1"):
+        tokens_from(str(tmp_path / "series.npy"), Reading())
+    assert tokens_from(str(tmp_path / "series.npy"), Reading(width=8)).width == 8
+
+
+def test_text_without_spaces_is_said_to_have_characters(tmp_path):
+    text = tmp_path / "chinese.txt"
+    text.write_text("注意力" * 700, encoding="utf-8")
+    with pytest.raises(BadInputError) as raised:
+        tokens_from(str(text), Reading())
+    assert "has too few tokens (1, tokenizer word)" in str(raised.value)
+    assert "it has 2,100 characters: choose --tokenizer character" in str(raised.value)
+    assert tokens_from(str(text), Reading(tokenizer="character")).sequences == 8

@@ -44,11 +44,18 @@ def test_the_law_describes_what_keeps_it_in_its_band(shift):
     assert "and the finite law describes them" in said(shift, half=0.01)
 
 
-@pytest.mark.parametrize(("shift", "side"), [(0.04, "above"), (-0.04, "below")])
-def test_outside_the_band_it_is_said_how_far(shift, side):
+@pytest.mark.parametrize(
+    ("shift", "side", "because"),
+    [
+        (0.04, "above", "; softer attention has more rank."),
+        (-0.04, "below", "; tokens that are equal, or not centred, have less rank."),
+    ],
+)
+def test_outside_the_band_it_is_said_how_far_and_why(shift, side, because):
     words = said(shift, half=0.01)
     assert "does not describe them" in words
     assert f"up to 0.040 {side} it (at head dimension 8, band ± 0.010)" in words
+    assert words.endswith(because)
 
 
 def about(**changed) -> str:
@@ -63,9 +70,74 @@ def test_tokens_too_few_to_show_their_dimension_are_named(distinct, said_so):
     assert "Few tokens" not in about(distinct=distinct, learned=True)
 
 
+@pytest.mark.parametrize(
+    ("distinct", "words"),
+    [
+        (1, "1 different one was given, which shows no more than 0 dimensions."),
+        (2, "2 different ones were given, which show no more than 1 dimension."),
+    ],
+)
+def test_one_is_spoken_of_as_one(distinct, words):
+    assert words in about(distinct=distinct)
+
+
 @pytest.mark.parametrize(("share", "said_so"), [(0.3, False), (0.4, True)])
 def test_a_token_that_is_nearly_everywhere_is_named(share, said_so):
     assert ("Repeats: 40% of the tokens" in about(repeated=share)) is said_so
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "words"),
+    [
+        (
+            1,
+            0.74,
+            "Outliers: 1 of the 512 tokens looked at holds 74% of their variance. Without it",
+        ),
+        (
+            5,
+            0.26,
+            "Outliers: 5 of the 512 tokens looked at hold 26% of their variance. Without them",
+        ),
+        (1, 0.24, None),
+        (0, 0.0, None),
+    ],
+)
+def test_few_tokens_with_much_of_the_variance_are_named(count, share, words):
+    without = {"dimension_without_outliers": 40.6, "mean_share_without_outliers": 0.2}
+    said_so = about(outliers=count, outlier_share=share, **(without if count else {}))
+    assert ("Outliers" in said_so) is (words is not None)
+    if words:
+        changes = "the effective dimension is 40.6, not 30.0, and the common mean holds 20%"
+        assert f"{words} {changes} of the mean square, not 0%." in said_so
+
+
+def test_a_mean_that_outliers_do_not_move_needs_no_word():
+    without = {"dimension_without_outliers": 40.6, "mean_share_without_outliers": 0.001}
+    words = about(outliers=1, outlier_share=0.74, **without)
+    assert "the effective dimension is 40.6, not 30.0. A layer norm" in words
+
+
+@pytest.mark.parametrize(
+    ("returning", "by_chance", "said_so"),
+    [
+        (0.94, 0.10, True),  # four tokens, sixteen times each
+        (0.94, 0.94, False),  # four letters
+        (0.70, 0.58, False),  # words of a text
+        (0.45, 0.00, False),
+    ],
+)
+def test_sequences_that_repeat_themselves_are_named_and_text_is_not(returning, by_chance, said_so):
+    words = about(returning=returning, returning_by_chance=by_chance)
+    assert ("Repeats: 94% of the tokens occurred before in their sequence" in words) is said_so
+    assert ("Repeats" in words) is said_so
+
+
+@pytest.mark.parametrize(("spread", "said_so"), [(0.001, True), (0.09, True), (0.11, False)])
+def test_tokens_not_well_above_the_positions_are_named(spread, said_so):
+    assert (f"Positions: the numbers of the tokens lie {spread} from" in about(spread=spread)) is (
+        said_so
+    )
 
 
 @pytest.mark.parametrize(("learned", "advised"), [(False, True), (True, False)])

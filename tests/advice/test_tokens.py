@@ -75,6 +75,12 @@ BAD = {
     "a vocabulary of 1,000,000,000,001 ids": torch.tensor([[0, 10**12]]),
     "token values reach 1e+200": torch.tensor([[[1e200], [0.0]]], dtype=torch.float64),
     "dtype torch.bool": torch.ones(2, 5, dtype=torch.bool),
+    "whole numbers (uint8) of shape (5, 3, 4, 4) came, and whole numbers are read as token ids; "
+    "pass ids as (sequence,) or (batch, sequence), images and vectors as floats": torch.zeros(
+        5, 3, 4, 4, dtype=torch.uint8
+    ),
+    "whole numbers (int64) of shape (5, 3, 4) came": torch.zeros(5, 3, 4).long(),
+    "vectors of width 1 came, which a layer norm makes zero": torch.randn(3, 5, 1),
 }
 
 
@@ -110,3 +116,74 @@ def test_different_tokens_are_counted_one_by_one():
     assert (found.distinct, found.repeated) == (len(rows), 10 / 15)
     ids = token_statistics(token_set(torch.tensor([[4, 1, 4, 4], [1, 4, 9, 2]]), 8), 0)
     assert (ids.distinct, ids.repeated) == (4, 0.5)
+
+
+@pytest.mark.parametrize("constant", [1e6, 1e30])
+def test_a_large_constant_number_hides_no_token(constant):
+    values = planted([1.0] * 8, rows=600).reshape(20, 30, 8)
+    values[..., 3] = constant
+    found = token_statistics(token_set(values, None), 0)
+    assert (found.distinct, found.repeated) == (600, 1 / 600)
+    assert found.effective_dimension == pytest.approx(7, rel=0.03)
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1e-200, 1e90])
+def test_cosines_are_the_same_at_every_scale(scale):
+    values = planted([1.0] * 8, rows=600).reshape(20, 30, 8)
+    wanted = token_statistics(token_set(values, None), 0)
+    found = token_statistics(token_set(values * scale, None), 0)
+    assert found.cosine_spread == pytest.approx(wanted.cosine_spread)
+    assert found.orthonormality == pytest.approx(wanted.orthonormality)
+
+
+def with_far_tokens(count, value):
+    """1,200 tokens that fill four of eight dimensions, and among them some that are far."""
+    rows = planted([1.0] * 4 + [0.0] * 4, rows=1200)
+    rows[:count] = value
+    return token_set(rows.reshape(40, 30, 8), None)
+
+
+@pytest.mark.parametrize(("count", "value"), [(1, 300.0), (1, 1e100), (12, 50.0)])
+def test_tokens_far_from_all_others_are_counted_and_left_out(count, value):
+    found = token_statistics(with_far_tokens(count, value), 0)
+    assert found.outliers == count
+    assert 0.25 < found.outlier_share <= 1
+    assert found.effective_dimension < 3
+    assert found.dimension_without_outliers == pytest.approx(4, rel=0.01)
+    assert found.mean_share_without_outliers == pytest.approx(0, abs=0.01)
+
+
+def test_the_share_of_outliers_is_what_is_missing_without_them():
+    tokens = with_far_tokens(3, 40.0)
+    rows = tokens.values.flatten(0, 1)
+    whole, rest = (float(some.var(0).sum()) * (len(some) - 1) for some in (rows, rows[3:]))
+    assert token_statistics(tokens, 0).outlier_share == pytest.approx(1 - rest / whole)
+
+
+def usual_tokens():
+    white = torch.randn(40, 30, 8, generator=torch.Generator().manual_seed(0))
+    blank = torch.where(torch.arange(30)[:, None] < 25, 0.0, white)
+    return {"white": white, "mostly blank": blank, "ids": white.abs().mul(9).long()[..., 0]}
+
+
+@pytest.mark.parametrize("name", usual_tokens())
+def test_what_is_usual_is_no_outlier(name):
+    assert token_statistics(token_set(usual_tokens()[name], None), 0).outliers == 0
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_what_returns_is_counted_and_held_against_chance(vectors):
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(1000, (100, 4), generator=generator).repeat(1, 16)
+    table = torch.randn(1000, 8, generator=generator)
+    found = token_statistics(token_set(table[ids] if vectors else ids, None), 0)
+    assert found.returning == pytest.approx(1 - 4 / 64, abs=0.002)
+    drawn = ids.flatten()[torch.randint(ids.numel(), (400, 64), generator=generator)]
+    by_chance = 1 - sum(len(set(row)) for row in drawn.tolist()) / drawn.numel()
+    assert found.returning_by_chance == pytest.approx(by_chance, abs=0.01)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1.0, 1e90])
+def test_the_spread_of_tokens_is_that_about_their_mean(scale):
+    values = scale * (3 * planted([1.0] * 8, rows=6000) + 7).reshape(200, 30, 8)
+    assert token_statistics(token_set(values, None), 0).spread == pytest.approx(3 * scale, rel=0.02)

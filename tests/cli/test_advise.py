@@ -1,4 +1,5 @@
 import json
+import sys
 import time
 
 import numpy as np
@@ -225,6 +226,7 @@ def files(tmp_path):
     np.save(tmp_path / "nan.npy", np.full((2, 5, 4), np.nan))
     np.save(tmp_path / "one.npy", np.random.default_rng(0).random((2, 1, 4)))
     np.save(tmp_path / "ids.npy", np.arange(50).reshape(5, 10))
+    np.save(tmp_path / "images.npy", np.zeros((5, 3, 8, 8), dtype=np.uint8))
     (tmp_path / "damaged.npy").write_bytes(b"\x93NUMPY nothing")
     (tmp_path / "empty.txt").write_text(" ")
     (tmp_path / "small.json").write_text('{"hidden_size": 64, "n_head": 4}')
@@ -244,6 +246,8 @@ def files(tmp_path):
         (("--data", "absent.npy"), 1, "there is no file or folder absent.npy"),
         (("--data", "empty.txt"), 1, "empty.txt holds no text"),
         (("--data", "word.txt"), 1, "word.txt has too few tokens (1, tokenizer word); pass a text"),
+        (("--data", "images.npy"), 1, "images and vectors as floats"),
+        (("--data", "ids.npy", "--patch", "4"), 1, "leave --patch out, or pass images as floats"),
         (("--data", "nowhere:loader"), 1, "nowhere:loader failed"),
         (("--config", "conv.json"), 1, "describes no attention"),
         (("--config", "absent.json"), 1, "cannot be opened"),
@@ -377,3 +381,36 @@ def test_advise_and_law_give_the_same_numbers(headwise, ran, length):
     for dim in dims:
         alone = json.loads(headwise("law", "--length", length, "--head-dim", dim, "--json").out)
         assert alone["ratio"] == shown[dim]
+
+
+@pytest.fixture
+def loaders(tmp_path, monkeypatch):
+    (tmp_path / "talking.py").write_text(
+        "import sys\nimport numpy as np\nprint('imported')\n"
+        "def batches():\n"
+        "    for number in range(2):\n"
+        "        print('batch', number)\n"
+        "        yield np.random.default_rng(number).random((4, 6, 8))\n"
+        "def leaving():\n    print('no more')\n    sys.exit(3)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "talking", raising=False)
+
+
+def test_what_a_loader_prints_goes_to_the_error_stream(headwise, loaders):
+    found = headwise("advise", "--data", "talking:batches", "--json")
+    assert json.loads(found.out)["tokens"]["sequences"] == 8
+    assert found.err.splitlines()[:3] == ["imported", "batch 0", "batch 1"]
+
+
+def test_a_loader_that_exits_gets_one_clear_line(headwise, loaders):
+    found = headwise("advise", "--data", "talking:leaving")
+    assert (found.code, found.out) == (1, "")
+    assert "headwise: talking:leaving ended itself by sys.exit(3); name a function" in found.err
+
+
+def test_slow_work_is_told_of_beside_json(headwise, monkeypatch):
+    monkeypatch.setattr("headwise.cli.console.PATIENCE", 0.0)
+    found = headwise("advise", "--patch", 4, "--json")
+    assert json.loads(found.out)["length"] == 4
+    assert found.err == "headwise: still measuring ranks\n"

@@ -45,11 +45,19 @@ def test_quick_work_shows_nothing(stderr, monkeypatch):
     assert terminal.getvalue() == ""
 
 
-def test_a_log_file_gets_no_bar(stderr):
+def test_a_log_file_gets_one_plain_line_and_no_bar(stderr):
     log = stderr(io.StringIO())
     with console.progress("counting", 7) as advance:
         advance(3)
         time.sleep(0.2)
+    assert log.getvalue() == "headwise: still counting\n"
+
+
+def test_a_log_file_hears_nothing_of_quick_work(stderr, monkeypatch):
+    monkeypatch.setattr(console, "PATIENCE", 2.0)
+    log = stderr(io.StringIO())
+    with console.progress("counting", 7) as advance:
+        advance(7)
     assert log.getvalue() == ""
 
 

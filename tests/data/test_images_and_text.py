@@ -85,30 +85,55 @@ def test_windows_are_stretches_of_the_text(size, length, most):
     assert len(set(found[:, 0].tolist())) == len(found)
 
 
+def tokenizer_json(path, **changed):
+    """A tokenizer of two words and two special tokens, written to ``path``."""
+    vocab = {"one": 0, "two": 1, "?": 2, "[CLS]": 3, "[PAD]": 4}
+    parts = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": None,
+        "truncation": None,
+        "padding": None,
+        "post_processor": None,
+        "decoder": None,
+        "pre_tokenizer": {"type": "Whitespace"},
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "?"},
+    }
+    path.write_text(json.dumps(parts | changed))
+    return path
+
+
 def test_a_tokenizer_file_is_read(tmp_path):
     pytest.importorskip("tokenizers")
-    path = tmp_path / "tokenizer.json"
-    model = {"type": "WordLevel", "vocab": {"one": 0, "two": 1, "?": 2}, "unk_token": "?"}
-    path.write_text(
-        json.dumps(
-            {
-                "version": "1.0",
-                "added_tokens": [],
-                "normalizer": None,
-                "truncation": None,
-                "padding": None,
-                "post_processor": None,
-                "decoder": None,
-                "pre_tokenizer": {"type": "Whitespace"},
-                "model": model,
-            }
-        )
-    )
+    path = tokenizer_json(tmp_path / "tokenizer.json")
     encode, size = tokenizer_file(path)
-    assert (encode("two one three").tolist(), size) == ([1, 0, 2], 3)
+    assert (encode("two one three").tolist(), size) == ([1, 0, 2], 5)
     path.write_text("{}")
     with pytest.raises(HeadwiseError, match="is not a tokenizer file"):
         tokenizer_file(path)
+
+
+TRUNCATION = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+PADDING = {"strategy": {"Fixed": 6}, "direction": "Right", "pad_to_multiple_of": None}
+PADDING |= {"pad_id": 4, "pad_type_id": 0, "pad_token": "[PAD]"}
+CLASS_FIRST = {
+    "type": "TemplateProcessing",
+    "single": [
+        {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+    ],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [3], "tokens": ["[CLS]"]}},
+}
+
+
+@pytest.mark.parametrize(
+    "asked", [{"truncation": TRUNCATION}, {"padding": PADDING}, {"post_processor": CLASS_FIRST}]
+)
+def test_a_tokenizer_file_gives_the_whole_text_and_nothing_else(tmp_path, asked):
+    pytest.importorskip("tokenizers")
+    encode, _ = tokenizer_file(tokenizer_json(tmp_path / "tokenizer.json", **asked))
+    assert encode("one two two one").tolist() == [0, 1, 1, 0]
 
 
 def test_bad_files_get_one_clear_line(tmp_path):

@@ -8,12 +8,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from headwise.advice.evidence import POSITION_SPREAD
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.shapes import Float
-
-#: Spread of learned positions at the start, as ``headwise.attention.LearnedAdditive`` draws.
-POSITION_SPREAD = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +87,12 @@ def token_set(values: Tensor, width: int | None, name: str = "tokens") -> TokenS
         raise BadInputError(
             f"tokens of dtype {values.dtype} came", hint="pass floats, or whole numbers for ids"
         )
-    ids = not values.is_floating_point()
-    values = _with_batch(values, 1 if ids else 2)
-    if ids:
-        return _ids(values.long(), width, name)
+    if not values.is_floating_point():
+        _refuse_whole_numbers_that_are_no_ids(values)
+        return _ids(_with_batch(values, 1).long(), width, name)
+    values = _with_batch(values, 2)
     _refuse_useless(values)
+    _refuse_single_numbers(width or values.shape[-1])
     embedding = "given" if width in (None, values.shape[-1]) else "linear"
     return TokenSet(values.double(), width or values.shape[-1], embedding, name=name)
 
@@ -157,6 +156,25 @@ def _with_batch(values: Tensor, inner: int) -> Tensor:
             f"tokens of shape {tuple(values.shape)} came", hint=f"pass {wanted}, not empty"
         )
     return values
+
+
+def _refuse_whole_numbers_that_are_no_ids(values: Tensor) -> None:
+    if values.ndim > 2:
+        dtype = str(values.dtype).removeprefix("torch.")
+        raise BadInputError(
+            f"whole numbers ({dtype}) of shape {tuple(values.shape)} came, and whole numbers are "
+            "read as token ids",
+            hint="pass ids as (sequence,) or (batch, sequence), images and vectors as floats",
+        )
+
+
+def _refuse_single_numbers(width: int) -> None:
+    """The mean that a layer norm subtracts from a single number is that number."""
+    if width < 2:
+        raise BadInputError(
+            "vectors of width 1 came, which a layer norm makes zero",
+            hint="name a width of at least 2 (--width) to embed them in",
+        )
 
 
 def _refuse_useless(values: Tensor) -> None:

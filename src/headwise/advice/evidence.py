@@ -10,6 +10,21 @@ from headwise.theory.under_mask import MaskName
 #: Tokens of a longer sequence that are looked at.
 MOST_LENGTH = 512
 
+#: Tokens beyond this number add nothing to the statistics.
+MOST_TOKENS = 20_000
+
+#: Spread of learned positions at the start, as ``headwise.attention.LearnedAdditive`` draws.
+POSITION_SPREAD = 0.02
+
+
+def few_sequences(sequences: int, length: int) -> int:
+    """How many of the sequences statistics are taken of.
+
+    >>> few_sequences(100, 16), few_sequences(10_000, 16)
+    (100, 1250)
+    """
+    return min(sequences, max(1, MOST_TOKENS // length))
+
 
 @dataclass(frozen=True)
 class TokenStatistics:
@@ -20,7 +35,12 @@ class TokenStatistics:
     ``cosine_spread`` the root mean square of the cosine between two tokens of a sequence, 0 for
     orthonormal ones; ``orthonormality`` the rank paper's ‖C − I‖_F / n². ``numbers`` is how many
     numbers a token has, where it is a vector; ``distinct`` how many different tokens were looked
-    at, and ``repeated`` the share of the most frequent of them.
+    at, and ``repeated`` the share of the most frequent of them. ``returning`` is the share of
+    tokens that occurred before in their sequence, ``returning_by_chance`` what it would be of
+    tokens drawn at random from all of them; ``spread`` the root mean square distance of the
+    numbers of embedded tokens from their means. ``outliers`` is how many vectors lie far from all
+    others, ``outlier_share`` how much of the variance goes with them, and the last two are the
+    effective dimension and the share of the mean without them.
     """
 
     sequences: int
@@ -34,6 +54,18 @@ class TokenStatistics:
     numbers: int | None = None
     distinct: int | None = None
     repeated: float = 0.0
+    returning: float = 0.0
+    returning_by_chance: float = 0.0
+    spread: float | None = None
+    outliers: int = 0
+    outlier_share: float = 0.0
+    dimension_without_outliers: float | None = None
+    mean_share_without_outliers: float | None = None
+
+    @property
+    def looked_at(self) -> int:
+        """How many tokens these numbers are of."""
+        return few_sequences(self.sequences, self.length) * self.length
 
 
 @dataclass(frozen=True)

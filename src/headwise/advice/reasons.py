@@ -11,6 +11,7 @@ from headwise.advice.retrieval import NEGLIGIBLE, lookup_limit
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
 from headwise.advice.shaping import content_rank
 from headwise.advice.theory_curve import bounded_dims
+from headwise.advice.unusual import unusual
 from headwise.geometry import HeadGeometry
 from headwise.theory.under_mask import barrier_ratio
 
@@ -20,18 +21,12 @@ DIFFERENT_PLATEAU = 0.03
 #: A mean that holds more than this share of the mean square is worth a word.
 LARGE_MEAN = 0.25
 
-#: An effective dimension above this share of the number of different tokens is read too low: of
-#: isotropic tokens by a seventh.
-TOO_FEW = 0.25
-
-#: Of fewer tokens than this in all, whatever they are, nothing is known of others.
-ENOUGH_TOKENS = 500
-
-#: One token that makes up more than this share of all is worth a word.
-MOSTLY_ONE = 1 / 3
-
 #: Cosines below this are those of nearly orthonormal tokens, which the law describes.
 NEARLY_ORTHONORMAL = 0.15
+
+#: Why the rank measured lies above the law of orthonormal tokens, or below it.
+SOFTER_WORDS = "softer attention has more rank"
+LOWER_WORDS = "tokens that are equal, or not centred, have less rank"
 
 ROLE_WORDS = {
     "advised": "The advised rank for queries, keys and values.",
@@ -261,7 +256,7 @@ def _about_tokens(evidence: Evidence) -> list[str]:
         dims = ", ".join(map(str, bounded))
         bound = f"At this length the law's values at head dimensions {dims} are upper bounds."
         return ([bound] if bounded else []) + _about_mask(evidence)
-    lines = [*_about_mask(evidence), _mean(found), *_sample(found)]
+    lines = [*_about_mask(evidence), _mean(found), *unusual(found)]
     by_start = {curve.start: curve for curve in evidence.curves}
     if "law" in by_start and "paper" in by_start:
         near = f"Tokens are nearly orthonormal (cosines of about {found.cosine_spread:.2f})"
@@ -282,40 +277,6 @@ def _mean(found: TokenStatistics) -> str:
     return (
         f"{words} Inputs that are not centred lower the rank of attention: subtract the mean first."
     )
-
-
-def _sample(found: TokenStatistics) -> list[str]:
-    """Said where the tokens given are too few, or mostly one, to speak for others."""
-    few = [*_few_in_all(found), *_few_for_their_dimension(found)]
-    lines = [f"Few tokens: {' '.join(few)}"] if few else []
-    if found.repeated > MOSTLY_ONE:
-        lines.append(
-            f"Repeats: {found.repeated:.0%} of the tokens are one and the same. If that is "
-            "padding, leave it out and ask again: it was measured like any other token."
-        )
-    return lines
-
-
-def _few_in_all(found: TokenStatistics) -> list[str]:
-    looked_at = found.sequences * found.length
-    if looked_at >= ENOUGH_TOKENS:
-        return []
-    return [
-        f"{looked_at:,} in all were looked at, too few to speak for others. Pass at least "
-        f"{ENOUGH_TOKENS:,}, better some hundreds of sequences."
-    ]
-
-
-def _few_for_their_dimension(found: TokenStatistics) -> list[str]:
-    """Of vectors alone: ids have no dimension of their own."""
-    known = None if found.learned else found.distinct
-    if known is None or found.effective_dimension <= known * TOO_FEW:
-        return []
-    return [
-        f"{known:,} different ones were given, which show no more than "
-        f"{min(known - 1, found.numbers or found.width)} dimensions. Of more the "
-        "effective dimension, and with it the rank that retrieval takes, may be larger."
-    ]
 
 
 def _about_mask(evidence: Evidence) -> list[str]:
@@ -349,9 +310,9 @@ def _beside_the_law(measured: RankCurve, law: RankCurve) -> str:
             "N(0, 1) weights."
         )
     gap, half, dim = max(off, key=lambda point: abs(point[0]) - point[1])
-    side = "above" if gap > 0 else "below"
+    side, because = ("above", SOFTER_WORDS) if gap > 0 else ("below", LOWER_WORDS)
     return (
         f", yet the finite law does not describe them: the rank measured with N(0, 1) weights lies "
         f"up to {abs(gap):.3f} {side} it (at head dimension {dim}, band ± {half:.3f}). The law is "
-        "the hardmax of orthonormal tokens; softer attention has more rank."
+        f"the hardmax of orthonormal tokens; {because}."
     )

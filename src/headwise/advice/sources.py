@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -13,12 +14,21 @@ from headwise.advice.batches import MOST_SEQUENCES, joined_batches
 from headwise.advice.embedding import TokenSet, token_set, with_vocabulary
 from headwise.advice.evidence import MOST_LENGTH
 from headwise.arrays import read_array
-from headwise.data.images import digits, image_folder, patches, standardised
+from headwise.data.images import (
+    digits,
+    image_folder,
+    patches,
+    refuse_channels_last,
+    standardised,
+)
 from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
 from headwise.errors import BadInputError, HeadwiseError, UnreadableFileError
 
 #: Widths and patches when none is given.
 DIGITS_WIDTH, DIGITS_PATCH, IMAGE_WIDTH, IMAGE_PATCH, IMAGE_SIZE = 64, 2, 192, 4, 32
+
+#: A longer stretch without spaces and marks is no word, but a text of a script without spaces.
+LONGEST_WORD = 64
 
 
 @dataclass(frozen=True)
@@ -103,8 +113,21 @@ def _of_images(images: Tensor, reading: Reading, patch: int, width: int) -> Toke
 
 def _of_array(values: Tensor, reading: Reading) -> TokenSet:
     if values.ndim == 4 and values.is_floating_point():
+        if reading.vocabulary is not None:
+            raise BadInputError(
+                f"a vocabulary of {reading.vocabulary} was given, and the tokens are patches of "
+                "images",
+                hint="leave --vocabulary out, or pass whole numbers, ids",
+            )
+        refuse_channels_last(values)
         return _of_images(values, reading, IMAGE_PATCH, IMAGE_WIDTH)
     found = token_set(values, reading.width)
+    if reading.patch is not None:
+        raise BadInputError(
+            f"a patch of {reading.patch} was given, and the tokens are "
+            f"{'ids' if found.learned else 'vectors'}",
+            hint="leave --patch out, or pass images as floats (batch, channels, height, width)",
+        )
     return with_vocabulary(found, reading.vocabulary) if reading.vocabulary else found
 
 
@@ -119,10 +142,17 @@ def _of_text(path: Path, reading: Reading) -> TokenSet:
     if len(ids) < 2:
         raise BadInputError(
             f"{path} has too few tokens ({len(ids)}, tokenizer {reading.tokenizer})",
-            hint="pass a text of at least 2 tokens, better of hundreds",
+            hint=_more_tokens(text.strip(), reading.tokenizer),
         )
     found = token_set(windows(ids, min(length, MOST_LENGTH, len(ids))), reading.width)
     return with_vocabulary(found, reading.vocabulary or size)
+
+
+def _more_tokens(text: str, tokenizer: str) -> str:
+    """How a text that is one token could become more."""
+    if tokenizer == "word" and len(text) > LONGEST_WORD:
+        return f"it has {len(text):,} characters: choose --tokenizer character, or a tokenizer.json"
+    return "pass a text of at least 2 tokens, better of hundreds"
 
 
 def _cut(found: TokenSet, length: int | None) -> TokenSet:
@@ -141,10 +171,17 @@ def _loaded(source: str) -> Tensor:
     module, _, function = source.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)
-    # The code is the user's own: whatever it raises is told in one line.
+    # The code is the user's own: whatever it raises is told in one line, and what it prints is
+    # no part of the answer.
     try:
-        given = getattr(import_module(module), function)()
-        return joined_batches(given, source)
+        with redirect_stdout(sys.stderr):
+            given = getattr(import_module(module), function)()
+            return joined_batches(given, source)
+    except SystemExit as error:
+        raise UnreadableFileError(
+            f"{source} ended itself by sys.exit({error.code!r})",
+            hint="name a function that gives tokens, and does not exit, as PACKAGE:FUNCTION",
+        ) from None
     except HeadwiseError:
         raise
     except Exception as error:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from headwise.advice.embedding import TokenSet
-from headwise.advice.evidence import TokenStatistics
-from headwise.randomness import stream
+from headwise.advice.evidence import TokenStatistics, few_sequences
+from headwise.advice.outliers import far_rows, share_of_variance
+from headwise.advice.repeats import Repeats
+from headwise.advice.rows import centred, scaled
 from headwise.shapes import Float
-
-#: Tokens beyond this number add nothing to the statistics.
-MOST_TOKENS = 20_000
 
 
 def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
@@ -25,26 +25,31 @@ def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
     >>> 7.8 < token_statistics(TokenSet(white, 8, "given"), 0).effective_dimension < 8
     True
     """
-    few = tokens.chosen(torch.arange(min(tokens.sequences, max(1, MOST_TOKENS // tokens.length))))
+    few = tokens.chosen(torch.arange(few_sequences(tokens.sequences, tokens.length)))
     embedded = few.embedded(seed)
-    own = embedded if tokens.learned else few.values.double()
+    own = (embedded if tokens.learned else few.values.double()).flatten(0, 1)
     cosines = _cosines(embedded[:64])
     off = cosines - torch.eye(tokens.length, dtype=torch.float64)
     pairs = tokens.length * (tokens.length - 1)
-    counts = _counts(few)
-    return TokenStatistics(
+    same = Repeats.among(few)
+    found = TokenStatistics(
         tokens.sequences,
         tokens.length,
         tokens.width,
-        effective_dimension(own.flatten(0, 1)),
+        effective_dimension(own),
         _mean_share(embedded.flatten(0, 1)),
         math.sqrt(float(off.square().sum((-2, -1)).mean()) / pairs),
         float(off.square().sum((-2, -1)).sqrt().mean()) / tokens.length**2,
         tokens.learned,
         None if tokens.learned else tokens.values.shape[-1],
-        len(counts),
-        int(counts.max()) / int(counts.sum()),
+        same.distinct,
+        same.repeated,
+        same.returning,
+        same.by_chance,
+        _spread(embedded.flatten(0, 1)),
     )
+    # The rows of a table drawn at random have no outliers.
+    return found if tokens.learned else _with_outliers(found, own, embedded.flatten(0, 1))
 
 
 def effective_dimension(rows: Float[Tensor, "m c"]) -> float:
@@ -53,32 +58,42 @@ def effective_dimension(rows: Float[Tensor, "m c"]) -> float:
     >>> round(effective_dimension(torch.eye(5).double()), 9)
     4.0
     """
-    centred = rows - rows.mean(0)
-    # Scaled first: squares of huge or tiny numbers would overflow or vanish.
-    largest = centred.abs().max()
-    centred = centred / torch.where(largest > 0, largest, 1.0)
-    eigenvalues = torch.linalg.eigvalsh(centred.mT @ centred).clamp(min=0)
+    deviations = scaled(centred(rows))
+    eigenvalues = torch.linalg.eigvalsh(deviations.mT @ deviations).clamp(min=0)
     shares = eigenvalues / eigenvalues.sum().clamp(min=1e-300)
     return float(torch.special.entr(shares).sum().exp())
 
 
-def _counts(tokens: TokenSet) -> Tensor:
-    """How often each different token is there."""
-    if tokens.learned:
-        return tokens.values.unique(return_counts=True)[1]
-    rows = tokens.values.flatten(0, 1)
-    # A sum with random weights tells vectors apart; equal ones are summed in the same order.
-    weights = torch.randn(rows.shape[-1], generator=stream(0, "distinct"), dtype=rows.dtype)
-    return (rows * weights).sum(-1).unique(return_counts=True)[1]
+def _with_outliers(
+    found: TokenStatistics, own: Float[Tensor, "m c"], embedded: Float[Tensor, "m d"]
+) -> TokenStatistics:
+    """The same, told also without the tokens that lie far from all others."""
+    far = far_rows(own)
+    if not bool(far.any()):
+        return found
+    return replace(
+        found,
+        outliers=int(far.sum()),
+        outlier_share=share_of_variance(own, far),
+        dimension_without_outliers=effective_dimension(own[~far]),
+        mean_share_without_outliers=_mean_share(embedded[~far]),
+    )
 
 
 def _mean_share(rows: Float[Tensor, "m c"]) -> float:
-    largest = rows.abs().max()
-    rows = rows / torch.where(largest > 0, largest, 1.0)
+    rows = scaled(rows)
     total = float(rows.square().sum(-1).mean())
     return float(rows.mean(0).square().sum()) / total if total else 0.0
 
 
+def _spread(rows: Float[Tensor, "m d"]) -> float:
+    """The root mean square distance of numbers from the means of their columns."""
+    deviations = centred(rows)
+    return float(scaled(deviations).square().mean().sqrt() * deviations.abs().max())
+
+
 def _cosines(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n n"]:
-    unit = torch.nn.functional.normalize(tokens, dim=-1)
+    # Scaled first: a token so short that its squares vanish has a direction all the same.
+    largest = tokens.abs().amax(-1, keepdim=True)
+    unit = torch.nn.functional.normalize(tokens / torch.where(largest > 0, largest, 1.0), dim=-1)
     return unit @ unit.mT

@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Seconds of work before a progress bar appears.
+#: Seconds of work before a progress bar, or a line, appears.
 PATIENCE = 2.0
 
 
@@ -54,7 +54,8 @@ def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar with the time left, for work that takes longer than two seconds.
 
     The function received tells how many of ``total`` steps are newly done. The bar goes to
-    the error stream, so that it never mixes with a result, and is gone when the work is.
+    the error stream, so that it never mixes with a result, and is gone when the work is. Where
+    that is no terminal, one line says what is being done.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -73,7 +74,7 @@ def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     )
     task = bar.add_task(description, total=total)
     # A timer and not a check between steps: one step alone may be the slow one.
-    timer = Timer(PATIENCE, bar.start)
+    timer = Timer(PATIENCE, bar.start if out.is_terminal else _say_still(description))
     timer.start()
     try:
         yield lambda done: bar.advance(task, done)
@@ -83,3 +84,7 @@ def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
         # Stopping a bar that never started would print an empty line.
         if bar.live.is_started:
             bar.stop()
+
+
+def _say_still(doing: str) -> Callable[[], None]:
+    return lambda: complain(f"still {doing}")

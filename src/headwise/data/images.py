@@ -21,6 +21,9 @@ DIGITS = Path(__file__).with_name("digits.npz")
 #: Names of picture files that a folder is searched for.
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 
+#: How many channels pictures have: grey, colour, colour with transparency.
+CHANNELS = (1, 3, 4)
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
@@ -71,6 +74,21 @@ def patches(images: Float[Tensor, "b c s t"], side: int) -> Float[Tensor, "b n w
             hint=f"choose a patch from {', '.join(map(str, fits))}",
         )
     return torch.nn.functional.unfold(images, kernel_size=side, stride=side).mT
+
+
+def refuse_channels_last(images: Float[Tensor, "b c s t"]) -> None:
+    """Refuse images whose last axis, and not their second, is as long as channels are many.
+
+    Square maps of many channels, such as 4 × 4, are taken for what they are.
+
+    >>> refuse_channels_last(torch.zeros(2, 3, 8, 8))
+    """
+    _, second, third, last = images.shape
+    if last in CHANNELS and second not in CHANNELS and third != last:
+        raise BadInputError(
+            f"images of shape {tuple(images.shape)} seem to have their channels last",
+            hint="pass (batch, channels, height, width), for example array.transpose(0, 3, 1, 2)",
+        )
 
 
 def image_folder(folder: Path | str, size: int, most: int = 256) -> Float[Tensor, "b c s t"]:

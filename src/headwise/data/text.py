@@ -70,7 +70,9 @@ def _symbols(text: str, level: Level) -> Sequence[str]:
 def tokenizer_file(path: Path | str) -> tuple[Callable[[str], Int[Tensor, " n"]], int]:
     """A Hugging Face tokenizer.json as a function from text to ids, and its size.
 
-    Needs the package tokenizers.
+    The file may also say how a model wants single texts: cut, padded, between special tokens.
+    None of that is done: a whole text is wanted here, and nothing else. Needs the package
+    tokenizers.
     """
     try:
         from tokenizers import Tokenizer
@@ -83,9 +85,12 @@ def tokenizer_file(path: Path | str) -> tuple[Callable[[str], Int[Tensor, " n"]]
         raise UnreadableFileError(
             f"{path} is not a tokenizer file", hint="pass a tokenizer.json, or character or word"
         ) from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
 
     def encode(text: str) -> Tensor:
-        return torch.tensor(tokenizer.encode(text).ids, dtype=torch.int64)
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        return torch.tensor(ids, dtype=torch.int64)
 
     return encode, tokenizer.get_vocab_size()
 
