@@ -148,9 +148,18 @@ def test_tokens_far_from_all_others_are_counted_and_left_out(count, value):
     found = token_statistics(with_far_tokens(count, value), 0)
     assert found.outliers == count
     assert 0.25 < found.outlier_share <= 1
-    assert found.effective_dimension < 3
-    assert found.dimension_without_outliers == pytest.approx(4, rel=0.01)
-    assert found.mean_share_without_outliers == pytest.approx(0, abs=0.01)
+    assert found.dimension_with_outliers < 3
+    assert found.effective_dimension == pytest.approx(4, rel=0.01)
+    assert found.mean_share == pytest.approx(0, abs=0.01)
+
+
+def test_far_tokens_with_little_of_the_variance_count():
+    """Two far ones, a thirtieth of the variance: the statistics are those of all tokens."""
+    tokens = with_far_tokens(2, 5.0)
+    found = token_statistics(tokens, 0)
+    assert (found.outliers, found.dimension_with_outliers) == (2, None)
+    assert 0 < found.outlier_share < 0.25
+    assert found.effective_dimension == effective_dimension(tokens.values.flatten(0, 1).double())
 
 
 def test_the_share_of_outliers_is_what_is_missing_without_them():

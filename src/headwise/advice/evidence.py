@@ -13,6 +13,9 @@ MOST_LENGTH = 512
 #: Tokens beyond this number add nothing to the statistics.
 MOST_TOKENS = 20_000
 
+#: Outliers that hold more than this share of the variance decide what the statistics are.
+MUCH_VARIANCE = 0.25
+
 #: Spread of learned positions at the start, as ``headwise.attention.LearnedAdditive`` draws.
 POSITION_SPREAD = 0.02
 
@@ -39,8 +42,8 @@ class TokenStatistics:
     tokens that occurred before in their sequence, ``returning_by_chance`` what it would be of
     tokens drawn at random from all of them; ``spread`` the root mean square distance of the
     numbers of embedded tokens from their means. ``outliers`` is how many vectors lie far from all
-    others, ``outlier_share`` how much of the variance goes with them, and the last two are the
-    effective dimension and the share of the mean without them.
+    others, ``outlier_share`` how much of the variance goes with them. Where that is much they
+    count in neither the effective dimension nor the share of the mean: the last two are with them.
     """
 
     sequences: int
@@ -59,8 +62,8 @@ class TokenStatistics:
     spread: float | None = None
     outliers: int = 0
     outlier_share: float = 0.0
-    dimension_without_outliers: float | None = None
-    mean_share_without_outliers: float | None = None
+    dimension_with_outliers: float | None = None
+    mean_share_with_outliers: float | None = None
 
     @property
     def looked_at(self) -> int:

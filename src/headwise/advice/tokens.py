@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headwise.advice.embedding import TokenSet
-from headwise.advice.evidence import TokenStatistics, few_sequences
+from headwise.advice.evidence import MUCH_VARIANCE, TokenStatistics, few_sequences
 from headwise.advice.outliers import far_rows, share_of_variance
 from headwise.advice.repeats import Repeats
 from headwise.advice.rows import centred, scaled
@@ -49,7 +49,7 @@ def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
         _spread(embedded.flatten(0, 1)),
     )
     # The rows of a table drawn at random have no outliers.
-    return found if tokens.learned else _with_outliers(found, own, embedded.flatten(0, 1))
+    return found if tokens.learned else _without_outliers(found, own, embedded.flatten(0, 1))
 
 
 def effective_dimension(rows: Float[Tensor, "m c"]) -> float:
@@ -64,19 +64,25 @@ def effective_dimension(rows: Float[Tensor, "m c"]) -> float:
     return float(torch.special.entr(shares).sum().exp())
 
 
-def _with_outliers(
+def _without_outliers(
     found: TokenStatistics, own: Float[Tensor, "m c"], embedded: Float[Tensor, "m d"]
 ) -> TokenStatistics:
-    """The same, told also without the tokens that lie far from all others."""
+    """The same, less the tokens far from all others where they hold much of the variance.
+
+    A layer norm makes such a token one like any other, so it says nothing of what heads need.
+    """
     far = far_rows(own)
     if not bool(far.any()):
         return found
+    found = replace(found, outliers=int(far.sum()), outlier_share=share_of_variance(own, far))
+    if found.outlier_share <= MUCH_VARIANCE:
+        return found
     return replace(
         found,
-        outliers=int(far.sum()),
-        outlier_share=share_of_variance(own, far),
-        dimension_without_outliers=effective_dimension(own[~far]),
-        mean_share_without_outliers=_mean_share(embedded[~far]),
+        effective_dimension=effective_dimension(own[~far]),
+        mean_share=_mean_share(embedded[~far]),
+        dimension_with_outliers=found.effective_dimension,
+        mean_share_with_outliers=found.mean_share,
     )
 
 

@@ -14,9 +14,6 @@ ENOUGH_TOKENS = 500
 #: One token that makes up more than this share of all is worth a word.
 MOSTLY_ONE = 1 / 3
 
-#: Outliers with more than this share of the variance are worth a word.
-MUCH_VARIANCE = 0.25
-
 #: Sequences repeat themselves where more than this share of the tokens occurred before, and they
 #: have less than that share of the different tokens which as many drawn at random would have.
 #: Prose and code have at least 0.64 of them, by words, characters and subwords.
@@ -74,17 +71,19 @@ def _counted(dimensions: int) -> str:
 
 def _outliers(found: TokenStatistics) -> list[str]:
     """Said where very few tokens decide what the statistics are."""
-    dimension, mean = found.dimension_without_outliers, found.mean_share_without_outliers
-    if found.outlier_share <= MUCH_VARIANCE or dimension is None or mean is None:
+    dimension, mean = found.dimension_with_outliers, found.mean_share_with_outliers
+    if dimension is None or mean is None:
         return []
-    hold, them = ("holds", "it") if found.outliers == 1 else ("hold", "them")
-    before, after = f"{found.mean_share:.0%}", f"{mean:.0%}"
-    moved = f", and the common mean holds {after} of the mean square, not {before}"
+    one = found.outliers == 1
+    hold, them = ("holds", "it") if one else ("hold", "them")
+    before, after = f"{mean:.0%}", f"{found.mean_share:.0%}"
+    moved = f", and the common mean would hold {before} of the mean square, not {after}"
     return [
         f"Outliers: {found.outliers:,} of the {found.looked_at:,} tokens looked at {hold} "
-        f"{found.outlier_share:.0%} of their variance. Without {them} the effective dimension is "
-        f"{dimension:.1f}, not {found.effective_dimension:.1f}{moved if before != after else ''}. "
-        f"A layer norm makes such a token one like any other: leave {them} out and ask again."
+        f"{found.outlier_share:.0%} of their variance and {'is' if one else 'are'} left out of the "
+        f"effective dimension: with {them} that would be {dimension:.1f}, not "
+        f"{found.effective_dimension:.1f}{moved if before != after else ''}. A layer norm makes "
+        "such a token one like any other."
     ]
 
 
