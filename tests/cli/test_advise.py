@@ -355,3 +355,13 @@ def test_advise_and_law_give_the_same_numbers(headwise, ran, length):
     for dim in dims:
         alone = json.loads(headwise("law", "--length", length, "--head-dim", dim, "--json").out)
         assert alone["ratio"] == shown[dim]
+
+
+def test_the_law_under_a_causal_mask_is_drawn(headwise, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text('{"n_embd": 64, "n_head": 4, "architectures": ["GPT2LMHeadModel"]}')
+    for arguments in (("--config", config), ("--length", 64, "--width", 32, "--mask", "causal")):
+        ran = headwise("advise", *arguments)
+        assert ran.code == 0, ran.err
+        assert "finite law, causal" in ran.out
+        assert max(map(len, ran.out.splitlines())) <= 80

@@ -16,6 +16,7 @@ MARKS: dict[str, tuple[str, str]] = {
     "paper": ("○", "N(0, 1) weights"),
     "paper, causal": ("○", "N(0, 1), causal"),
     "law": ("◇", "finite law"),
+    "law, causal": ("◇", "finite law, causal"),
 }
 
 
