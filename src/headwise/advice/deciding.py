@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headwise.advice.candidates import Candidate, candidates, lookup, once_each, references
+from headwise.advice.carried import WINDOW
 from headwise.advice.config import ModelConfig
 from headwise.advice.costs import Costs
 from headwise.advice.evidence import Evidence
 from headwise.advice.heads import aimed_heads, limit_of, usual_heads
+from headwise.advice.judged_part import part_finding
 from headwise.advice.question import (
     Budget,
     Constraints,
@@ -24,6 +26,7 @@ from headwise.advice.rule import RankChoice, choose_rank, judged_curve
 from headwise.advice.shaping import content_rank
 from headwise.advice.sizes import KnownSizes
 from headwise.advice.speed import speed_finding
+from headwise.advice.window import window_finding
 from headwise.geometry import HeadGeometry, LatentGeometry
 
 
@@ -68,10 +71,17 @@ def decide_for(
     if sizes.vocabulary is None:
         sizes = replace(sizes, vocabulary=evidence.vocabulary)
     lengths = length_finding(evidence, config.context) if config.context_told else []
-    told = (verdict(own, answer.best, rank), *lengths, *answer.findings)
+    about = [*_about_config(config, evidence), *lengths]
     heads_told = _about_heads(answer, constraints, budget, present)
-    found = (*told, *heads_told)
+    found = (verdict(own, answer.best, rank), *about, *answer.findings, *heads_told)
     return replace(answer, findings=found, sizes=sizes, carried=config.carried)
+
+
+def _about_config(config: ModelConfig, evidence: Evidence) -> list[str]:
+    """Which part of it was judged, and what its window means for the numbers."""
+    part = config.judged.fields
+    window = window_finding(part, config.carried.get(WINDOW), evidence)
+    return [*part_finding(config.judged, evidence.mask), *window]
 
 
 def _about_heads(
