@@ -279,7 +279,9 @@ def test_a_fixed_rank_is_kept_and_said_to_fall_short(write):
     answer = advise_config(path, constraints=Constraints(rank=8))
     assert {choice.rank for choice in answer.choices} == {8}
     assert not answer.best.meets
-    assert "It does not meet the need: mixing asks for rank 96" in str(answer)
+    assert "It does not meet the need: mixing asks for 90% of the plateau, as rank 96 has" in str(
+        answer
+    )
 
 
 @pytest.mark.parametrize(
@@ -384,3 +386,17 @@ def test_limits_of_the_present_model_are_said_to_be_its_own(write):
     with pytest.raises(BadInputError) as raised:
         advise_config(write(LLAMA), budget=Budget(10))
     assert "nothing fits 10 parameters and 64 cache bytes per token (the present" in str(raised)
+
+
+@pytest.mark.parametrize("length", [300, 2048])
+@pytest.mark.parametrize("rank", [80, 90, 128, 170, 190, 200])
+def test_what_has_nine_tenths_of_the_plateau_meets_the_need_and_looks_like_it(length, rank, write):
+    config = {"hidden_size": 2560, "n_head": 8, "head_dim": rank, "n_positions": length}
+    answer = advise_config(write(config))
+    present = answer.references[0]
+    assert present.meets == (present.plateau_share >= 0.9)
+    for row in cost_table(answer).rows:
+        shown = dict(zip(cost_table(answer).columns, row, strict=True))
+        enough = int(shown["of plateau"].rstrip("%")) >= 90
+        assert shown["meets need"] == ("yes" if enough else "no")
+    assert ("mixing asks for" in answer.findings[0]) is not present.meets

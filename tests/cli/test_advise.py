@@ -4,6 +4,7 @@ import time
 import numpy as np
 import pytest
 
+from headwise.advice.result import of_plateau
 from headwise.geometry import HeadGeometry
 
 NUMBERS = ("advise", "--length", 128, "--width", 64)
@@ -35,7 +36,7 @@ def test_it_prints_what_its_json_says(headwise, ran):
     best = found["choices"][0]
     assert f"of rank {best['geometry']['qk_rank']} at width 64" in out
     row = next(line for line in out.splitlines() if "1 advised" in line)
-    assert f"{best['plateau_share']:.0%}" in row
+    assert of_plateau(best["plateau_share"]) in row
     assert "head dimension" in out
     assert found["need"] in out
     headline, caveat = (out.index(words) for words in ("at width 64:", "No data were given:"))
@@ -301,7 +302,7 @@ def test_every_form_explains_the_lookup_error_and_none_says_at_least_nothing(hea
     out = headwise("advise", "--out", page).out
     for text in (" ".join(out.split()), page.read_text()):
         assert "Lookup error: the least mean squared error" in text
-        assert "Need: rank 4 (mixing), where the rank of a head saturates." in text
+        assert "Need: 90% of the plateau at the lower end of the band (mixing), which " in text
         assert "Whole values: values as wide as the layer" in text
         assert "≥ 0.000" not in text
 
@@ -313,10 +314,10 @@ def test_what_falls_short_is_said_in_the_terminal_and_on_the_page(headwise, ran,
     best = ran(*numbers)["choices"][0]
     assert not best["meets"]
     for text in (" ".join(out.split()), page.read_text()):
-        assert "It does not meet the need: mixing asks for rank 96" in text
+        assert "It does not meet the need: mixing asks for 90% of the plateau, as rank 96" in text
     row = next(line for line in out.splitlines() if "1 smaller rank" in line)
     assert row.split()[-3] == "no"
-    assert "does not meet the need: mixing asks for rank 96" in page.read_text()
+    assert "does not meet the need: mixing asks for 90% of the plateau" in page.read_text()
 
 
 def test_a_causal_mask_is_measured_or_said_not_to_be(ran, headwise, tmp_path):

@@ -6,7 +6,7 @@ from headwise.advice.curves import HALF_WIDTH, START_WORDS, RankCurve
 from headwise.advice.evidence import MOST_LENGTH, Evidence, TokenStatistics
 from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, groups_leave_a_rest, usual_heads
 from headwise.advice.question import Budget
-from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
+from headwise.advice.result import Choice, is_met, named, need_words, needed_rank, of_plateau
 from headwise.advice.retrieval import NEGLIGIBLE, lookup_limit
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
 from headwise.advice.shaping import content_rank
@@ -91,9 +91,9 @@ def heads_reason(
 def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
     """What is to be said of the geometry that a model has."""
     share, needed = present.plateau_share, needed_rank(rank)
-    reaches = f"Present: {named(present.geometry)}, {share:.0%} of the plateau"
+    reaches = f"Present: {named(present.geometry)}, {of_plateau(share)} of the plateau"
     if present.meets:
-        enough = "that is what is needed" if present.rank == needed else f"rank {needed} would do"
+        enough = "that is what is needed" if present.rank <= needed else f"rank {needed} would do"
         return f"{reaches}; {enough}."
     asked = need_words(rank)
     if best.geometry == present.geometry:
@@ -130,11 +130,11 @@ def choice_reasons(
 ) -> tuple[str, ...]:
     """Why this geometry is named, and what it reaches."""
     r, needed = content_rank(geometry), needed_rank(rank)
-    reached = f"Its rank {r} reaches {share:.0%} of the plateau"
+    reached = f"Its rank {r} reaches {of_plateau(share)} of the plateau"
     if not is_met(rank, r):
         reached += f" and does not meet the need: {need_words(rank)}."
     elif r > needed:
-        reached += f"; {rank.binds} asks for {needed}."
+        reached += f"; {need_words(rank)}."
     else:
         reached += "."
     fixed = role == "advised" and (rank.fixed or r < needed)
