@@ -101,9 +101,13 @@ def test_need_and_constraints_are_kept():
         (64, None, "Heads: 1, as many of this rank as fill the width."),
         (768, None, "Heads: 8, as many of this rank as fill the width."),
         (1536, None, "Heads: 16, as many of this rank as fill the width."),
-        (768, 300_000, "Heads: 1, as many of this rank as the budget pays for."),
+        (768, 300_000, "Heads: 1, as many of this rank as 300,000 parameters pay for."),
         (768, 10**7, "Heads: 16, as many of this rank as 2 widths hold; more was never tried."),
-        (768, 30_000, "Heads: 1, with what the budget leaves of the rank."),
+        (
+            768,
+            30_000,
+            "Heads: 1, since a larger rank or more heads would exceed 30,000 parameters.",
+        ),
     ],
 )
 def test_the_number_of_heads_has_its_reason(width, budget, words):
@@ -123,7 +127,7 @@ def test_heads_of_small_rank_fill_the_width_and_fewer_stand_second():
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"budget": Budget(cache_bytes=96)}, "Heads: 6, as many of this rank as the cache may"),
+        ({"budget": Budget(cache_bytes=96)}, "Heads: 6, as many of this rank as 96 cache"),
         (
             {"budget": Budget(10**6), "constraints": Constraints(kind="gqa", rank=4)},
             "Heads: 32, as many of this rank as 2 widths hold",
@@ -140,19 +144,19 @@ def test_heads_of_small_rank_fill_the_width_and_fewer_stand_second():
         # A head of rank 4 in a group of four costs 640 parameters and 4 cache bytes.
         (
             {"budget": Budget(9 * 640), "constraints": Constraints(kind="gqa", rank=4)},
-            f"Heads: 8, as many of this rank, {GROUPS} as the budget pays for.",
+            f"Heads: 8, as many of this rank, {GROUPS} as 5,760 parameters pay for.",
         ),
         (
             {"budget": Budget(9 * 640 - 1), "constraints": Constraints(kind="gqa", rank=4)},
-            "Heads: 8, as many of this rank as the budget pays for.",
+            "Heads: 8, as many of this rank as 5,759 parameters pay for.",
         ),
         (
             {"budget": Budget(None, 8 * 4), "constraints": Constraints(kind="gqa", rank=4)},
-            "Heads: 8, as many of this rank as the cache may hold.",
+            "Heads: 8, as many of this rank as 32 cache bytes per token hold.",
         ),
         (
             {"budget": Budget(None, 9 * 4), "constraints": Constraints(kind="gqa", rank=4)},
-            f"Heads: 8, as many of this rank, {GROUPS} as the cache may hold.",
+            f"Heads: 8, as many of this rank, {GROUPS} as 36 cache bytes per token hold.",
         ),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advice import models
 from headwise.advice.advisor import advise_config
 from headwise.advice.config import read_config
 from headwise.advice.export import assumed_sizes, exported
@@ -355,7 +356,7 @@ def test_what_is_farther_from_the_need_is_not_called_nearer(write):
     config = {"n_embd": 768, "n_head": 12, "n_positions": 1024}
     fixed = advise_config(write(config), constraints=Constraints(rank=32))
     assert "comes no nearer" in fixed.findings[0]
-    llama = LLAMA | {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8}
+    llama = LLAMA | {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 1}
     looking = advise_config(write(llama), length=8192, need="retrieval")
     assert looking.best.role == "present"
     assert "nothing of equal or lower cost comes nearer" in looking.findings[0]
@@ -400,3 +401,19 @@ def test_what_has_nine_tenths_of_the_plateau_meets_the_need_and_looks_like_it(le
         enough = int(shown["of plateau"].rstrip("%")) >= 90
         assert shown["meets need"] == ("yes" if enough else "no")
     assert ("mixing asks for" in answer.findings[0]) is not present.meets
+
+
+def test_the_limit_that_binds_is_named_where_the_kind_changes(write):
+    full = advise_config(write(models.DEEPSEEK_V3), constraints=Constraints(kind="mha"))
+    assert not full.best.meets
+    words = (
+        "since a larger rank or more heads would exceed 1,152 cache bytes per token (the present"
+    )
+    assert any(words in line for line in full.findings)
+    long = models.LLAMA3 | {"max_position_embeddings": 131_072}
+    latent = advise_config(write(long), constraints=Constraints(kind="mla"), mask="none")
+    assert (latent.best.geometry.heads, latent.best.rank) == (5, 455)
+    words = (
+        "a larger rank would exceed 4,096 cache bytes per token (the present model's), and more "
+    )
+    assert any(f"{words}heads 41,943,040 parameters" in line for line in latent.findings)

@@ -128,8 +128,8 @@ def test_a_model_is_what_costs_are_compared_with(ran, headwise, tmp_path, group)
             assert share == choice["costs"][name] / present["costs"][name]
     out = headwise("advise", *arguments, "--out", page).out
     assert out.count("present largest") == 3
-    half = next(choice for choice in found["choices"] if choice["role"] == "half the rank")
-    row = [line for line in out.splitlines() if " half the rank " in line][-1]
+    half = next(choice for choice in found["choices"] if choice["role"] == "half advised")
+    row = [line for line in out.splitlines() if " half advised " in line][-1]
     assert f" {half['against_present']['parameters']:.0%} " in row
     text = page.read_text()
     assert "of present" in text and "of habit<" not in text
@@ -315,7 +315,7 @@ def test_what_falls_short_is_said_in_the_terminal_and_on_the_page(headwise, ran,
     assert not best["meets"]
     for text in (" ".join(out.split()), page.read_text()):
         assert "It does not meet the need: mixing asks for 90% of the plateau, as rank 96" in text
-    row = next(line for line in out.splitlines() if "1 smaller rank" in line)
+    row = next(line for line in out.splitlines() if "1 limited rank" in line)
     assert row.split()[-3] == "no"
     assert "does not meet the need: mixing asks for 90% of the plateau" in page.read_text()
 

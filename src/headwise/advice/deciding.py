@@ -10,7 +10,7 @@ from headwise.advice.carried import WINDOW
 from headwise.advice.config import ModelConfig
 from headwise.advice.costs import Costs
 from headwise.advice.evidence import Evidence
-from headwise.advice.heads import aimed_heads, limit_of, usual_heads
+from headwise.advice.heads import Limit, aimed_heads, limit_of, usual_heads, what_stops_more
 from headwise.advice.judged_part import part_finding
 from headwise.advice.question import (
     Budget,
@@ -22,7 +22,7 @@ from headwise.advice.question import (
 from headwise.advice.reasons import choice_reasons, findings, heads_reason, length_finding, verdict
 from headwise.advice.result import Advice, Choice, is_met
 from headwise.advice.retrieval import is_exact, retrieval_floor
-from headwise.advice.rule import RankChoice, choose_rank, judged_curve
+from headwise.advice.rule import SLACK, RankChoice, choose_rank, judged_curve
 from headwise.advice.shaping import content_rank
 from headwise.advice.sizes import KnownSizes
 from headwise.advice.speed import speed_finding
@@ -92,10 +92,13 @@ def _about_heads(
     speed = speed_finding(best.geometry, constraints) if best.role != "present" else []
     if constraints.heads is not None:
         return speed
-    limit = None
+    limit: Limit | None = None
     if best.role == "advised":
         limit = limit_of(best.geometry, constraints, budget, present)
-    return [heads_reason(best, limit, budget, present), *speed]
+    elif best.role == "lookup":
+        limit = "width"
+    stopped = what_stops_more(best.geometry, constraints, budget)
+    return [heads_reason(best, limit, budget, stopped, present), *speed]
 
 
 def _kind(geometry: HeadGeometry) -> str:
@@ -137,6 +140,7 @@ def _ranked(
     known = {c.geometry for c in shown}
     choices = [judged(c) for c in offered if c.geometry not in known]
     choices.sort(key=_order_by_floor if rank.binds == "retrieval" else _order)
+    choices = _led_by_lookup(choices)
     return Advice(
         evidence,
         rank,
@@ -178,6 +182,22 @@ def _order_by_floor(choice: Choice) -> tuple[bool, float, int, int, int]:
     """The same where lookup decides: what does not meet it comes by the least error possible."""
     unmet, rank, place, cost = _order(choice)
     return unmet, choice.floor if unmet else 0.0, rank, place, cost
+
+
+def _led_by_lookup(choices: list[Choice]) -> list[Choice]:
+    """Where nothing meets the need, rank alone does not decide what comes first.
+
+    What mixes nearly as much, and could look up much better, does: a tenth is what the rule
+    takes for no difference in mixing, and a tenth of the error for one in lookup.
+    """
+    if not choices or choices[0].meets:
+        return choices
+    share, floor = choices[0].plateau_share - SLACK, (1 - SLACK) * choices[0].floor
+    better = [c for c in choices if c.plateau_share >= share and c.floor < floor]
+    if not better:
+        return choices
+    first = min(better, key=lambda choice: (choice.floor, *_order(choice)))
+    return [first, *(choice for choice in choices if choice is not first)]
 
 
 def _better(choice: Choice, than: Choice) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwise.advice.curves import HALF_WIDTH, START_WORDS, RankCurve
 from headwise.advice.evidence import MOST_LENGTH, Evidence, TokenStatistics
 from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, groups_leave_a_rest, usual_heads
-from headwise.advice.question import Budget
+from headwise.advice.question import CACHE, PARAMETERS, Budget
 from headwise.advice.result import Choice, is_met, named, need_words, needed_rank, of_plateau
 from headwise.advice.retrieval import NEGLIGIBLE, lookup_limit
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
@@ -36,10 +36,14 @@ ROLE_WORDS = {
     "when the layer must also pass on whole tokens.",
     "fewer heads": "The advised rank with fewer heads: cheaper, and trained on images it scored "
     "one to four points lower than as many as fill the width.",
-    "half the rank": "Half the advised rank: the first to try if training shows that less will do.",
+    "present heads": "The advised rank in as many heads as the model has: cheaper than in more. "
+    "Trained on images, fewer scored one to four points lower than as many as fill the width.",
+    "half advised": "Half the advised rank: the first to try if training shows that less will do.",
+    "under advised": "The least rank allowed from half the advised one on: the first to try if "
+    "training shows that less will do.",
     "lookup": "Rank enough to look up single tokens exactly.",
-    "smaller rank": "All heads, with the largest rank that the budget allows.",
-    "one head": "One head, with the largest rank that the budget allows.",
+    "limited rank": "So many heads, with the largest rank below the advised one that the limits "
+    "allow them.",
     "habit": f"Habit: head dimension {HABIT}, heads = width / {HABIT}.",
     "largest": "The largest rank that was looked at or is named here.",
     "present": "The model as it is.",
@@ -54,9 +58,9 @@ MANY_HEADS_WORDS = (
 LIMIT_WORDS: dict[Limit, str] = {
     "width": "as many of this rank{groups} as fill the width.",
     "tried": f"as many of this rank{{groups}} as {MOST_WIDTHS} widths hold; more was never tried.",
-    "parameters": "as many of this rank{groups} as the budget pays for.",
-    "cache": "as many of this rank{groups} as the cache may hold.",
-    "present": "as many of this rank{groups} as cost no more than the model's own.",
+    "parameters": "as many of this rank{groups} as {parameters} pay for.",
+    "cache": "as many of this rank{groups} as {cache} hold.",
+    "present": "as many of this rank{groups} as cost no more than {parameters}.",
 }
 
 FIXED_WORDS = "The rank that was fixed, or the largest that is left, for queries, keys and values."
@@ -70,20 +74,24 @@ def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
 
 
 def heads_reason(
-    best: Choice, limit: Limit | None, budget: Budget, present: HeadGeometry | None
+    best: Choice, limit: Limit | None, budget: Budget, stopped: str, present: HeadGeometry | None
 ) -> str:
-    """Why the first choice has so many heads, where nobody fixed them; no limit: less rank."""
+    """Why the first choice has so many heads, where nobody fixed them.
+
+    Without a limit of their number their rank is limited too: ``stopped`` says by what.
+    """
     geometry = best.geometry
     words = f"Heads: {geometry.heads}, "
     if best.role == "present":
         return words + "as many as the model has."
     if limit is None:
-        leaves = "the budget" if present is None else "the cost of the present model"
-        words += f"with what {leaves} leaves of the rank."
+        words += stopped or f"of what is left within {budget}."
     else:
         rest = groups_leave_a_rest(geometry, limit, budget)
         groups = f", in groups of {geometry.group} that share a key-value head," if rest else ""
-        words += LIMIT_WORDS[limit].format(groups=groups)
+        limits = budget.in_words()
+        parameters, cache = limits.get(PARAMETERS, ""), limits.get(CACHE, "")
+        words += LIMIT_WORDS[limit].format(groups=groups, parameters=parameters, cache=cache)
     beside = usual_heads(geometry.width) if present is None else present.heads
     return f"{words} {MANY_HEADS_WORDS}" if best.meets and geometry.heads > beside else words
 
@@ -104,7 +112,7 @@ def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
         return f"{reaches}; {asked}. {named(best.geometry)} would come nearer at no higher cost."
     if best.rank > present.rank:
         return f"{reaches}; {asked}. {named(best.geometry)} would mix more, and look up less well."
-    return f"{reaches}; {asked}, and what is left to choose from comes no nearer."
+    return f"{reaches}; {asked}. {named(best.geometry)}, first of what is left, comes no nearer."
 
 
 def length_finding(evidence: Evidence, taken: int) -> list[str]:
