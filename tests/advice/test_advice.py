@@ -1,6 +1,7 @@
 """The whole answer: from tokens to text, JSON, a page and exports."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -248,9 +249,9 @@ def test_the_exported_call_is_that_layer():
 @pytest.mark.parametrize(
     ("form", "constraints", "words"),
     [
-        ("qwen3", Constraints(rank=3), "--multiple-of 2"),
+        ("qwen3", Constraints(rank=3), "ask for ranks in multiples of 2"),
         ("qwen3", Constraints(kind="mla"), "has no latent attention"),
-        ("deepseek_v3", Constraints(), "--kind mla"),
+        ("deepseek_v3", Constraints(), "ask for the kind mla"),
         ("gguf", Constraints(), "there is no form 'gguf'"),
     ],
 )
@@ -298,3 +299,22 @@ def test_images_from_arrays_and_folders(tmp_path):
     (tmp_path / "bad.png").write_bytes(b"no picture")
     with pytest.raises(HeadwiseError, match="not a picture"):
         tokens_from(str(tmp_path), Reading())
+
+
+@pytest.mark.parametrize("need", ["data", "mixing", "retrieval"])
+def test_what_is_said_holds_in_python_too(answer, need):
+    """No option of the command line is named."""
+    for found in (answer, advise_numbers(16, 1024, need=need), advise_numbers(4096, 64, need=need)):
+        said = [str(found), report_page(found), json.dumps(found.as_json(), ensure_ascii=False)]
+        said[1] = re.sub(r"<style.*?</style>|<svg.*?</svg>|<!--.*?-->", "", said[1], flags=re.S)
+        for text in said:
+            assert not re.search(r"(?<![-\w])--[a-z]", text)
+
+
+def test_without_data_lookup_is_not_among_these_tokens(answer):
+    alone = advise_numbers(64, 48)
+    assert "lookup among isotropic tokens in 48 dimensions must err by" in report_page(alone)
+    assert "these tokens" not in report_page(alone)
+    assert "lookup among these tokens must err by" in report_page(
+        advise(TOKENS, width=32, constraints=Constraints(rank=1))
+    )

@@ -19,7 +19,14 @@ from headwise.advice.question import (
     checked_need,
     refuse_other_kinds,
 )
-from headwise.advice.reasons import choice_reasons, findings, heads_reason, length_finding, verdict
+from headwise.advice.reasons import (
+    choice_reasons,
+    findings,
+    heads_reason,
+    length_finding,
+    looked_up,
+    verdict,
+)
 from headwise.advice.result import Advice, Choice, is_met
 from headwise.advice.retrieval import is_exact, retrieval_floor
 from headwise.advice.rule import SLACK, RankChoice, choose_rank, judged_curve
@@ -231,5 +238,5 @@ def _judged(
         floor,
         exact,
         is_met(rank, r),
-        choice_reasons(candidate.role, geometry, share, floor, exact, rank),
+        choice_reasons(candidate.role, geometry, share, floor, exact, rank, looked_up(evidence)),
     )

@@ -122,7 +122,7 @@ def length_finding(evidence: Evidence, taken: int) -> list[str]:
         return []
     words = f"Length: measured at {measured:,} tokens, the model takes {taken:,}."
     if measured > taken:
-        return [f"{words} Ask again with --length {taken} to cut them."]
+        return [f"{words} Ask again with a length of {taken} to cut them."]
     longer = min(taken, MOST_LENGTH)
     more = f": pass sequences of {longer:,}" if measured < longer else ""
     return [f"{words} Longer sequences can ask for more rank{more}."]
@@ -135,8 +135,9 @@ def choice_reasons(
     floor: float,
     exact: bool,
     rank: RankChoice,
+    tokens: str,
 ) -> tuple[str, ...]:
-    """Why this geometry is named, and what it reaches."""
+    """Why this geometry is named, and what it reaches; ``tokens`` says what lookup is among."""
     r, needed = content_rank(geometry), needed_rank(rank)
     reached = f"Its rank {r} reaches {of_plateau(share)} of the plateau"
     if not is_met(rank, r):
@@ -146,11 +147,18 @@ def choice_reasons(
     else:
         reached += "."
     fixed = role == "advised" and (rank.fixed or r < needed)
-    lookup = _lookup(floor, exact, r < rank.retrieval)
+    lookup = _lookup(floor, exact, r < rank.retrieval, tokens)
     return FIXED_WORDS if fixed else ROLE_WORDS[role], reached, lookup
 
 
-def _lookup(floor: float, exact: bool, short: bool) -> str:
+def looked_up(evidence: Evidence) -> str:
+    """The tokens that an error of lookup is about, in words."""
+    if evidence.statistics is not None:
+        return "these tokens"
+    return f"isotropic tokens in {evidence.width} dimensions"
+
+
+def _lookup(floor: float, exact: bool, short: bool, tokens: str) -> str:
     if exact and short:
         return (
             "One head of this rank could look up exactly; training took about "
@@ -160,7 +168,7 @@ def _lookup(floor: float, exact: bool, short: bool) -> str:
         return "Exact lookup is possible at this rank."
     if floor < NEGLIGIBLE:
         return "Its rank is too low for one head to look up exactly; no bound forbids it to all."
-    return f"Exact lookup among these tokens must err by at least {floor:.3f}."
+    return f"Exact lookup among {tokens} must err by at least {floor:.3f}."
 
 
 def _mixing(evidence: Evidence, rank: RankChoice) -> str:
@@ -215,7 +223,7 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
         return (
             f"Retrieval: nothing is known of the tokens. Were they isotropic in all "
             f"{evidence.width} dimensions, exact lookup of one would need rank "
-            f"{evidence.width}; pass --data to measure their effective dimension."
+            f"{evidence.width}; give data to have their effective dimension measured."
         )
     dimension = evidence.statistics.effective_dimension
     own = "embedded tokens fill" if evidence.learned else "tokens fill"
@@ -246,7 +254,7 @@ def _binding(evidence: Evidence, rank: RankChoice) -> str:
     )
     return (
         f"Mixing decides, since {because}. If the layer must look up single tokens exactly, "
-        f"retrieval binds instead: ask again with --need retrieval."
+        f"retrieval binds instead: ask again with retrieval as the need."
     )
 
 

@@ -25,9 +25,9 @@ CLOSING = (
 #: What stands below the headline where there were no data, by the need that decides.
 CAVEATS: dict[Bound, str] = {
     "mixing": "No data were given: this rests on the law of sharp attention on orthonormal tokens. "
-    "Real tokens mostly saturate far earlier: pass --data to measure yours.",
+    "Real tokens mostly saturate far earlier: give yours to have them measured.",
     "retrieval": "No data were given: this supposes tokens that fill every dimension of the width. "
-    "Real tokens mostly fill far fewer: pass --data to measure yours.",
+    "Real tokens mostly fill far fewer: give yours to have them measured.",
 }
 
 
