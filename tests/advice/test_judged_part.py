@@ -69,6 +69,7 @@ def test_what_is_no_decoder_is_taken_without_a_mask(config, write):
         (models.GEMMA3, "Judged: text_config, and not vision_config."),
         (models.GEMMA3_BRIEF, "Judged: vision_config, and not text_config."),
         ({"vision_config": models.VISION}, "Judged: vision_config."),
+        (models.QWEN2_VL, "Judged: the model around its parts, and not vision_config."),
         (
             models.WHISPER,
             "Judged: the encoder. For the decoder ask again with a causal mask and a length of "

@@ -11,6 +11,7 @@ from headwise.advice.config import ModelConfig
 from headwise.advice.costs import Costs
 from headwise.advice.evidence import Evidence
 from headwise.advice.heads import Limit, aimed_heads, limit_of, usual_heads, what_stops_more
+from headwise.advice.heads_reason import heads_reason
 from headwise.advice.judged_part import part_finding
 from headwise.advice.question import (
     Budget,
@@ -22,7 +23,6 @@ from headwise.advice.question import (
 from headwise.advice.reasons import (
     choice_reasons,
     findings,
-    heads_reason,
     length_finding,
     looked_up,
     verdict,

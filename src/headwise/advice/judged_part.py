@@ -95,9 +95,9 @@ def part_finding(judged: JudgedPart, mask: MaskName) -> list[str]:
     >>> part_finding(JudgedPart("text_config", {}, ("vision_config",)), "none")
     ['Judged: text_config, and not vision_config.']
     """
-    if judged.name:
+    if judged.name or judged.others:
         others = f", and not {' or '.join(judged.others)}" if judged.others else ""
-        return [f"Judged: {judged.name}{others}."]
+        return [f"Judged: {judged.name or 'the model around its parts'}{others}."]
     # Under a causal mask it is the decoder that was asked about.
     if mask == "causal" or not _has_both_stacks(judged.fields):
         return []
