@@ -1,6 +1,7 @@
 """The whole answer: from tokens to text, JSON, a page and exports."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -75,17 +76,16 @@ def test_with_data_there_is_none(answer):
 def test_every_form_names_one_token_that_holds_most_of_the_variance():
     tokens = torch.randn(50, 16, 8, generator=torch.Generator().manual_seed(0))
     tokens[3, 5] = 1e4
-    found = advise(tokens)
+    found, without = advise(tokens), advise(tokens[10:])
     told = found.as_json()
-    assert (told["tokens"]["outliers"], told["tokens"]["effective_dimension"]) == (
-        1,
-        pytest.approx(1, abs=0.01),
-    )
-    words = "Outliers: 1 of the 800 tokens looked at holds 100% of their variance."
+    assert told["tokens"]["outliers"] == 1
+    assert told["tokens"]["dimension_with_outliers"] == pytest.approx(1, abs=0.01)
+    assert found.best.geometry == without.best.geometry
+    words = "Outliers: 1 of the 800 tokens looked at holds 100% of their variance and is left out"
     page = report_page(found)
     assert any(line.startswith(words) for line in told["findings"])
     assert words in str(found) and words in page and words in found._repr_html_()
-    assert "the effective dimension is 7.9, not 1.0" in page
+    assert "with it that would be 1.0, not 7.9" in page
 
 
 def test_same_seed_same_answer_and_numpy_is_welcome(answer):
@@ -117,9 +117,13 @@ def test_need_and_constraints_are_kept():
         (64, None, "Heads: 1, as many of this rank as fill the width."),
         (768, None, "Heads: 8, as many of this rank as fill the width."),
         (1536, None, "Heads: 16, as many of this rank as fill the width."),
-        (768, 300_000, "Heads: 1, as many of this rank as the budget pays for."),
+        (768, 300_000, "Heads: 1, as many of this rank as 300,000 parameters pay for."),
         (768, 10**7, "Heads: 16, as many of this rank as 2 widths hold; more was never tried."),
-        (768, 30_000, "Heads: 1, with what the budget leaves of the rank."),
+        (
+            768,
+            30_000,
+            "Heads: 1, since a larger rank or more heads would exceed 30,000 parameters.",
+        ),
     ],
 )
 def test_the_number_of_heads_has_its_reason(width, budget, words):
@@ -139,7 +143,7 @@ def test_heads_of_small_rank_fill_the_width_and_fewer_stand_second():
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"budget": Budget(cache_bytes=96)}, "Heads: 6, as many of this rank as the cache may"),
+        ({"budget": Budget(cache_bytes=96)}, "Heads: 6, as many of this rank as 96 cache"),
         (
             {"budget": Budget(10**6), "constraints": Constraints(kind="gqa", rank=4)},
             "Heads: 32, as many of this rank as 2 widths hold",
@@ -156,19 +160,19 @@ def test_heads_of_small_rank_fill_the_width_and_fewer_stand_second():
         # A head of rank 4 in a group of four costs 640 parameters and 4 cache bytes.
         (
             {"budget": Budget(9 * 640), "constraints": Constraints(kind="gqa", rank=4)},
-            f"Heads: 8, as many of this rank, {GROUPS} as the budget pays for.",
+            f"Heads: 8, as many of this rank, {GROUPS} as 5,760 parameters pay for.",
         ),
         (
             {"budget": Budget(9 * 640 - 1), "constraints": Constraints(kind="gqa", rank=4)},
-            "Heads: 8, as many of this rank as the budget pays for.",
+            "Heads: 8, as many of this rank as 5,759 parameters pay for.",
         ),
         (
             {"budget": Budget(None, 8 * 4), "constraints": Constraints(kind="gqa", rank=4)},
-            "Heads: 8, as many of this rank as the cache may hold.",
+            "Heads: 8, as many of this rank as 32 cache bytes per token hold.",
         ),
         (
             {"budget": Budget(None, 9 * 4), "constraints": Constraints(kind="gqa", rank=4)},
-            f"Heads: 8, as many of this rank, {GROUPS} as the cache may hold.",
+            f"Heads: 8, as many of this rank, {GROUPS} as 36 cache bytes per token hold.",
         ),
     ],
 )
@@ -260,9 +264,9 @@ def test_the_exported_call_is_that_layer():
 @pytest.mark.parametrize(
     ("form", "constraints", "words"),
     [
-        ("qwen3", Constraints(rank=3), "--multiple-of 2"),
+        ("qwen3", Constraints(rank=3), "ask for ranks in multiples of 2"),
         ("qwen3", Constraints(kind="mla"), "has no latent attention"),
-        ("deepseek_v3", Constraints(), "--kind mla"),
+        ("deepseek_v3", Constraints(), "ask for the kind mla"),
         ("gguf", Constraints(), "there is no form 'gguf'"),
     ],
 )
@@ -366,3 +370,22 @@ def test_text_without_spaces_is_said_to_have_characters(tmp_path):
     assert "has too few tokens (1, tokenizer word)" in str(raised.value)
     assert "it has 2,100 characters: choose --tokenizer character" in str(raised.value)
     assert tokens_from(str(text), Reading(tokenizer="character")).sequences == 8
+
+
+@pytest.mark.parametrize("need", ["data", "mixing", "retrieval"])
+def test_what_is_said_holds_in_python_too(answer, need):
+    """No option of the command line is named."""
+    for found in (answer, advise_numbers(16, 1024, need=need), advise_numbers(4096, 64, need=need)):
+        said = [str(found), report_page(found), json.dumps(found.as_json(), ensure_ascii=False)]
+        said[1] = re.sub(r"<style.*?</style>|<svg.*?</svg>|<!--.*?-->", "", said[1], flags=re.S)
+        for text in said:
+            assert not re.search(r"(?<![-\w])--[a-z]", text)
+
+
+def test_without_data_lookup_is_not_among_these_tokens(answer):
+    alone = advise_numbers(64, 48)
+    assert "lookup among isotropic tokens in 48 dimensions must err by" in report_page(alone)
+    assert "these tokens" not in report_page(alone)
+    assert "lookup among these tokens must err by" in report_page(
+        advise(TOKENS, width=32, constraints=Constraints(rank=1))
+    )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advice import models
 from headwise.advice.advisor import advise_config
 from headwise.advice.config import read_config
 from headwise.advice.export import assumed_sizes, exported
@@ -279,7 +280,9 @@ def test_a_fixed_rank_is_kept_and_said_to_fall_short(write):
     answer = advise_config(path, constraints=Constraints(rank=8))
     assert {choice.rank for choice in answer.choices} == {8}
     assert not answer.best.meets
-    assert "It does not meet the need: mixing asks for rank 96" in str(answer)
+    assert "It does not meet the need: mixing asks for 90% of the plateau, as rank 96 has" in str(
+        answer
+    )
 
 
 @pytest.mark.parametrize(
@@ -353,7 +356,7 @@ def test_what_is_farther_from_the_need_is_not_called_nearer(write):
     config = {"n_embd": 768, "n_head": 12, "n_positions": 1024}
     fixed = advise_config(write(config), constraints=Constraints(rank=32))
     assert "comes no nearer" in fixed.findings[0]
-    llama = LLAMA | {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8}
+    llama = LLAMA | {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 1}
     looking = advise_config(write(llama), length=8192, need="retrieval")
     assert looking.best.role == "present"
     assert "nothing of equal or lower cost comes nearer" in looking.findings[0]
@@ -384,3 +387,33 @@ def test_limits_of_the_present_model_are_said_to_be_its_own(write):
     with pytest.raises(BadInputError) as raised:
         advise_config(write(LLAMA), budget=Budget(10))
     assert "nothing fits 10 parameters and 64 cache bytes per token (the present" in str(raised)
+
+
+@pytest.mark.parametrize("length", [300, 2048])
+@pytest.mark.parametrize("rank", [80, 90, 128, 170, 190, 200])
+def test_what_has_nine_tenths_of_the_plateau_meets_the_need_and_looks_like_it(length, rank, write):
+    config = {"hidden_size": 2560, "n_head": 8, "head_dim": rank, "n_positions": length}
+    answer = advise_config(write(config))
+    present = answer.references[0]
+    assert present.meets == (present.plateau_share >= 0.9)
+    for row in cost_table(answer).rows:
+        shown = dict(zip(cost_table(answer).columns, row, strict=True))
+        enough = int(shown["of plateau"].rstrip("%")) >= 90
+        assert shown["meets need"] == ("yes" if enough else "no")
+    assert ("mixing asks for" in answer.findings[0]) is not present.meets
+
+
+def test_the_limit_that_binds_is_named_where_the_kind_changes(write):
+    full = advise_config(write(models.DEEPSEEK_V3), constraints=Constraints(kind="mha"))
+    assert not full.best.meets
+    words = (
+        "since a larger rank or more heads would exceed 1,152 cache bytes per token (the present"
+    )
+    assert any(words in line for line in full.findings)
+    long = models.LLAMA3 | {"max_position_embeddings": 131_072}
+    latent = advise_config(write(long), constraints=Constraints(kind="mla"), mask="none")
+    assert (latent.best.geometry.heads, latent.best.rank) == (5, 455)
+    words = (
+        "a larger rank would exceed 4,096 cache bytes per token (the present model's), and more "
+    )
+    assert any(f"{words}heads 41,943,040 parameters" in line for line in latent.findings)

@@ -1,11 +1,14 @@
 """The lines below the tables say in numbers what the columns are held against."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from headwise.advice import Constraints, advise, advise_numbers
 from headwise.advice.notes import WHOLE_VALUES, need_note, notes
 from headwise.advice.page import report_page
+from headwise.advice.result import need_words
 
 
 def in_a_plane(dimension: int, width: int) -> torch.Tensor:
@@ -43,7 +46,12 @@ def test_the_need_of_lookup_is_told_from_the_dimension_of_the_tokens(
 @pytest.mark.parametrize(
     ("length", "width", "need", "words"),
     [
-        (512, 768, "mixing", "Need: rank 96 (mixing), where the rank of a head saturates."),
+        (
+            512,
+            768,
+            "mixing",
+            "Need: 90% of the plateau (mixing), which rank 96 is the first looked ",
+        ),
         (4096, 64, "mixing", "Need: above rank 64 (mixing), the largest looked at, where "),
         (64, 48, "retrieval", "Need: rank 48 (retrieval), all dimensions of the width, since "),
     ],
@@ -67,3 +75,12 @@ def test_whole_values_are_explained_where_they_are_offered():
     full = advise_numbers(512, 768)
     assert not any(choice.role == "whole values" for choice in full.choices)
     assert WHOLE_VALUES not in notes(full)
+
+
+def test_where_lookup_takes_more_than_mixing_enough_both_are_told():
+    answer = advise_numbers(512, 768)
+    alone = replace(answer.rank, counts=("mixing", "retrieval"), retrieval=20)
+    both = replace(answer, rank=replace(alone, retrieval=answer.rank.mixing))
+    assert need_note(both).endswith("reach, and rank 96 (retrieval).")
+    assert need_words(both.rank).endswith("as rank 96 has, and retrieval for rank 96")
+    assert "retrieval" not in need_words(alone)

@@ -165,7 +165,7 @@ def test_few_tokens_are_one_finding_whatever_they_are_too_few_for():
         ),
         (128, 256, "takes 256. Longer sequences can ask for more rank: pass sequences of 256."),
         (512, 40_960, "takes 40,960. Longer sequences can ask for more rank."),
-        (512, 96, "takes 96. Ask again with --length 96 to cut them."),
+        (512, 96, "takes 96. Ask again with a length of 96 to cut them."),
     ],
 )
 def test_another_length_than_the_models_is_named(measured, taken, words):

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwise.advice.curves import RankCurve, head_dim_grid
+from headwise.advice.result import is_met
 from headwise.advice.rule import SLACK, choose_rank, judged_curve
-from headwise.advice.saturation import our_saturation, paper_saturation
+from headwise.advice.saturation import our_saturation, paper_saturation, saturated_from
 from headwise.advice.theory_curve import law_curve
 from headwise.theory import critical_head_dim
 
@@ -93,3 +94,39 @@ def test_between_points_the_curve_is_straight_in_the_logarithm():
     assert found.at(4) == found.at(100) == 0.8
     assert 0.4 < found.at(3) < 0.8
     assert found.share(100) == 1.0
+
+
+def test_a_rank_between_those_looked_at_meets_the_need_where_the_curve_does():
+    law = law_curve(2048, 2560)
+    found = choose_rank((law,), 2560.0, 2560, learned=True, need="data")
+    assert (found.rank, found.mixing) == (192, 192)
+    for rank in range(96, 257):
+        assert is_met(found, rank) == (law.share(rank) >= 1 - SLACK), rank
+    assert is_met(found, 170)
+    assert not is_met(found, 128)
+
+
+def test_the_band_counts_between_the_ranks_looked_at_too():
+    sure, unsure = curve((0.5, 0.7, 0.8, 0.95, 1.0)), curve((0.5, 0.7, 0.8, 0.95, 1.0), half=0.04)
+    assert (our_saturation(sure, 0.1), saturated_from(sure, 0.1)) == (8, 7)
+    assert (our_saturation(unsure, 0.1), saturated_from(unsure, 0.1)) == (8, 8)
+    assert saturated_from(curve((0.5, 0.91, 1.0), half=0.2), 0.1) is None
+    assert saturated_from(curve((0.95, 1.0)), 0.1) == 1
+
+
+@pytest.mark.parametrize(
+    ("dimension", "learned", "need", "enough"),
+    [
+        (4.0, False, "data", 8),  # both count, and lookup takes 8
+        (3.0, False, "data", 7),
+        (4.0, True, "data", 7),  # mixing alone
+        (4.0, False, "mixing", 7),
+        (4.0, False, "retrieval", 8),
+        (3.0, False, "retrieval", 6),
+    ],
+)
+def test_what_mixes_enough_does_not_loosen_what_lookup_takes(dimension, learned, need, enough):
+    curves = (curve((0.5, 0.7, 0.8, 0.95, 1.0)),)
+    found = choose_rank(curves, dimension, 32, learned, need)
+    met = [rank for rank in range(1, 17) if is_met(found, rank)]
+    assert met == list(range(enough, 17))

@@ -14,18 +14,30 @@ PADS = "take head dimensions in multiples of 8 and pad others"
 @pytest.mark.parametrize(
     ("geometry", "said", "unsaid"),
     [
-        (HeadGeometry.free(64, 16, 4), [f"{PADS} (4 here)", " --multiple-of 8 would"], ["n × n"]),
-        (HeadGeometry(64, 4, 4, 8, 12), ["(12 here)"], ["n × n", "--multiple-of"]),
+        (
+            HeadGeometry.free(64, 16, 4),
+            [f"{PADS} (4 here)", "Asking for ranks in multiples of 8 would"],
+            ["n × n"],
+        ),
+        (HeadGeometry(64, 4, 4, 8, 12), ["(12 here)"], ["n × n", "Asking"]),
         (HeadGeometry(64, 4, 4, 3, 12), ["(3 and 12 here)"], ["n × n"]),
-        (HeadGeometry.free(512, 65, 8), ["Each of the 65 heads", " --heads would"], [PADS]),
+        (
+            HeadGeometry.free(512, 65, 8),
+            ["Each of the 65 heads", "Asking for a set number of heads would"],
+            [PADS],
+        ),
         (
             HeadGeometry.free(512, 128, 4),
-            [PADS, "Each of the 128 heads", "--multiple-of 8 and --heads would limit that."],
+            [
+                PADS,
+                "Each of the 128 heads",
+                "Asking for ranks in multiples of 8 and a set number of heads would limit that.",
+            ],
             [],
         ),
         # The rotary part is what makes this dimension odd, and the rank is a multiple already.
-        (LatentGeometry(64, 4, 4, 12, 8, 32, None, 4), ["(12 here)"], ["--multiple-of"]),
-        (HeadGeometry.free(4, 1, 4), ["(4 here)"], ["--multiple-of"]),
+        (LatentGeometry(64, 4, 4, 12, 8, 32, None, 4), ["(12 here)"], ["Asking"]),
+        (HeadGeometry.free(4, 1, 4), ["(4 here)"], ["Asking"]),
     ],
 )
 def test_what_is_padded_and_what_are_many_is_said(geometry, said, unsaid):
@@ -47,7 +59,7 @@ def speed_of(answer) -> list[str]:
 def test_the_options_it_names_do_help():
     told = speed_of(advise_numbers(16, 1024))
     assert advise_numbers(16, 1024).rank.rank % 8
-    assert "--multiple-of 8 and --heads would" in told[0]
+    assert "ranks in multiples of 8 and a set number of heads would" in told[0]
     helped = advise_numbers(16, 1024, constraints=Constraints(multiple_of=8, heads=16))
     assert speed_of(helped) == []
 
@@ -56,7 +68,7 @@ def test_what_was_fixed_is_not_advised_again():
     fixed = advise_numbers(16, 1024, constraints=Constraints(heads=128, rank=4))
     (line,) = speed_of(fixed)
     assert "Each of the 128 heads" in line
-    assert "--" not in line
+    assert "Asking" not in line
 
 
 def test_a_model_that_stays_as_it_is_gets_no_word_on_speed(tmp_path):

@@ -5,6 +5,8 @@ import time
 import numpy as np
 import pytest
 
+from advice.models import T5, VIT
+from headwise.advice.result import of_plateau
 from headwise.geometry import HeadGeometry
 from headwise.theory import ready_ratio
 
@@ -58,9 +60,9 @@ def test_it_prints_what_its_json_says(headwise, ran):
     best = found["choices"][0]
     assert f"of rank {best['geometry']['qk_rank']} at width 64" in out
     row = next(line for line in out.splitlines() if "1 advised" in line)
-    assert f"{best['plateau_share']:.0%}" in row
+    assert of_plateau(best["plateau_share"]) in row
     assert "head dimension" in out
-    assert found["need"] in out
+    assert found["need"] in " ".join(out.split())
     headline, caveat = (out.index(words) for words in ("at width 64:", "No data were given:"))
     assert "\n\n" not in out[headline:caveat]
     assert "Not promised" in out
@@ -150,8 +152,8 @@ def test_a_model_is_what_costs_are_compared_with(ran, headwise, tmp_path, group)
             assert share == choice["costs"][name] / present["costs"][name]
     out = headwise("advise", *arguments, "--out", page).out
     assert out.count("present largest") == 3
-    half = next(choice for choice in found["choices"] if choice["role"] == "half the rank")
-    row = [line for line in out.splitlines() if " half the rank " in line][-1]
+    half = next(choice for choice in found["choices"] if choice["role"] == "half advised")
+    row = [line for line in out.splitlines() if " half advised " in line][-1]
     assert f" {half['against_present']['parameters']:.0%} " in row
     text = page.read_text()
     assert "of present" in text and "of habit<" not in text
@@ -182,7 +184,7 @@ def test_the_report_and_the_export_are_written(headwise, tmp_path):
     assert "<svg" in out.read_text()
     exported = headwise(*NUMBERS, "--multiple-of", 8, "--export", "qwen3")
     assert json.loads(exported.out)["head_dim"] % 8 == 0
-    assert exported.err.count("\n") == 1
+    assert exported.err.count("\n") == 2
     assert "vocab_size 32000" in exported.err
 
 
@@ -327,7 +329,7 @@ def test_every_form_explains_the_lookup_error_and_none_says_at_least_nothing(hea
     out = headwise("advise", "--out", page).out
     for text in (" ".join(out.split()), page.read_text()):
         assert "Lookup error: the least mean squared error" in text
-        assert "Need: rank 4 (mixing), where the rank of a head saturates." in text
+        assert "Need: 90% of the plateau at the lower end of the band (mixing), which " in text
         assert "Whole values: values as wide as the layer" in text
         assert "≥ 0.000" not in text
 
@@ -339,10 +341,10 @@ def test_what_falls_short_is_said_in_the_terminal_and_on_the_page(headwise, ran,
     best = ran(*numbers)["choices"][0]
     assert not best["meets"]
     for text in (" ".join(out.split()), page.read_text()):
-        assert "It does not meet the need: mixing asks for rank 96" in text
-    row = next(line for line in out.splitlines() if "1 smaller rank" in line)
+        assert "It does not meet the need: mixing asks for 90% of the plateau, as rank 96" in text
+    row = next(line for line in out.splitlines() if "1 limited rank" in line)
     assert row.split()[-3] == "no"
-    assert "does not meet the need: mixing asks for rank 96" in page.read_text()
+    assert "does not meet the need: mixing asks for 90% of the plateau" in page.read_text()
 
 
 def test_a_causal_mask_is_measured_or_said_not_to_be(ran, headwise, tmp_path):
@@ -414,3 +416,26 @@ def test_slow_work_is_told_of_beside_json(headwise, monkeypatch):
     found = headwise("advise", "--patch", 4, "--json")
     assert json.loads(found.out)["length"] == 4
     assert found.err == "headwise: still measuring ranks\n"
+
+
+def test_the_law_under_a_causal_mask_is_drawn(headwise, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text('{"n_embd": 64, "n_head": 4, "architectures": ["GPT2LMHeadModel"]}')
+    for arguments in (("--config", config), ("--length", 64, "--width", 32, "--mask", "causal")):
+        ran = headwise("advise", *arguments)
+        assert ran.code == 0, ran.err
+        assert "finite law, causal" in ran.out
+        assert max(map(len, ran.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("form", ["qwen3", "mistral", "deepseek_v3"])
+@pytest.mark.parametrize("config", [VIT, T5, {"model_type": "bert", "n_embd": 768, "n_head": 12}])
+def test_an_encoder_exported_as_a_decoder_is_said_to_be(headwise, tmp_path, form, config):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    kind = ("--kind", "mla") if form == "deepseek_v3" else ()
+    asked = ("advise", "--config", path, "--length", 64, "--multiple-of", 2, *kind, "--export")
+    words = "ForCausalLM has a causal mask, and this was judged without one"
+    assert words in headwise(*asked, form).err
+    assert words not in headwise(*asked, form, "--mask", "causal").err
+    assert words not in headwise(*asked, "torch").err

@@ -21,6 +21,14 @@ class Candidate:
     geometry: HeadGeometry
 
 
+@dataclass(frozen=True)
+class Few:
+    """How many heads are offered as what saves most, and under which role."""
+
+    heads: int
+    role: str
+
+
 def candidates(
     width: int, rank: int, heads: int, constraints: Constraints, budget: Budget, fewer: int = 0
 ) -> list[Candidate]:
@@ -29,9 +37,10 @@ def candidates(
     ``fewer`` heads of it are offered too, as what saves most.
 
     >>> [c.role for c in candidates(64, 4, 16, Constraints(), Budget(), fewer=4)]
-    ['advised', 'fewer heads', 'whole values', 'half the rank']
+    ['advised', 'fewer heads', 'whole values', 'half advised']
     """
-    found = list(_shapes(width, rank, heads, constraints, fewer))
+    few = Few(fewer, "fewer heads" if budget.present is None else "present heads")
+    found = list(_shapes(width, rank, heads, constraints, few))
     fitting = [candidate for candidate in found if budget.allows(candidate.geometry)]
     whole = constraints.heads or most_heads(width, rank, constraints, NO_LIMIT)
     if found[0] not in fitting or heads < whole:
@@ -66,45 +75,54 @@ def lookup(width: int, rank: int, constraints: Constraints) -> Candidate:
 
 
 def _shapes(
-    width: int, rank: int, heads: int, constraints: Constraints, fewer: int
+    width: int, rank: int, heads: int, constraints: Constraints, fewer: Few
 ) -> Iterator[Candidate]:
-    half = constraints.rounded(-(-rank // 2))
     yield Candidate("advised", shaped(width, heads, rank, rank, constraints))
-    few = fewer if constraints.heads is None and 0 < fewer < heads else heads
+    few = fewer.heads if constraints.heads is None and 0 < fewer.heads < heads else heads
     if few < heads:
-        yield Candidate("fewer heads", shaped(width, few, rank, rank, constraints))
+        yield Candidate(fewer.role, shaped(width, few, rank, rank, constraints))
     values = width // few // constraints.multiple_of * constraints.multiple_of
     if values > rank:
         yield Candidate("whole values", shaped(width, few, rank, values, constraints))
-    if constraints.rank is None and half < rank:
-        yield Candidate("half the rank", shaped(width, heads, half, half, constraints))
+    half = -(-rank // 2)
+    less = constraints.rounded(half)
+    if constraints.rank is None and less < rank:
+        role = "half advised" if less == half else "under advised"
+        yield Candidate(role, shaped(width, heads, less, less, constraints))
 
 
 def _smaller(
     width: int, rank: int, heads: int, constraints: Constraints, budget: Budget
 ) -> list[Candidate]:
-    """The heads with the largest rank below the advised one that fits, or one head of it.
+    """The heads with the largest rank below the advised one that fits.
 
-    One head is for when not even that has the advised rank: it has the largest that fits.
+    Where not even one head has the advised rank, also the largest that one can have.
     """
     if constraints.rank is not None:
         return []
-    found = _of_largest_rank("smaller rank", width, rank, heads, constraints, budget)
+    found = _of_largest_rank(width, rank, heads, constraints, budget)
     if constraints.heads is None and not budget.allows(shaped(width, 1, rank, rank, constraints)):
-        found = _of_largest_rank("one head", width, rank, 1, constraints, budget) + found
+        found = _of_largest_rank(width, rank, 1, constraints, budget) + found
     return found
 
 
 def _of_largest_rank(
-    role: str, width: int, below: int, heads: int, constraints: Constraints, budget: Budget
+    width: int, below: int, heads: int, constraints: Constraints, budget: Budget
 ) -> list[Candidate]:
-    """So many heads of the largest rank below a given one that fits; none if none does."""
+    """So many heads of the largest rank below a given one that fits; none if none does.
+
+    More heads where they fit too: a latent, and a key-value head, serve many at one price.
+    """
     ranks = range(constraints.multiple_of, below, constraints.multiple_of)
     count = bisect_left(
         ranks, True, key=lambda r: not budget.allows(shaped(width, heads, r, r, constraints))
     )
-    rank = ranks[count - 1] if count else 0
-    return [Candidate(role, shaped(width, heads, rank, rank, constraints))] if rank else []
+    if not count:
+        return []
+    rank = ranks[count - 1]
+    fitting = most_heads(width, rank, constraints, budget) if constraints.heads is None else 0
+    geometry = shaped(width, max(heads, fitting), rank, rank, constraints)
+    return [Candidate("limited rank", geometry)]
 
 
 def _smallest(width: int, constraints: Constraints) -> HeadGeometry:

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headwise.advice.carried import WINDOW, carried_fields, sliding_window
+from headwise.advice.judged_part import HEADS, JudgedPart, heads_field, judged_part, mask_of
 from headwise.advice.sizes import FIELDS, KnownSizes, told_sizes
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.theory.under_mask import MaskName
 
 WIDTH = ("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "hidden_dim", "model_dim")
-HEADS = (
-    "num_attention_heads",
-    "n_head",
-    "n_heads",
-    "num_heads",
-    "encoder_attention_heads",
-    "decoder_attention_heads",
-    "num_query_heads",
-)
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads")
 HEAD_DIM = ("head_dim", "d_kv", "attention_head_dim", "kv_channels")
 
 #: Families that carry head_dim in no part of their code, whatever their config says.
 IGNORES_HEAD_DIM = frozenset({"bert", "gpt2", "roberta", "distilbert"})
-
-#: Parts of a composed model, in the order they are looked at.
-PARTS = ("text_config", "llm_config", "vision_config", "encoder", "decoder")
-
-#: Architectures with a causal mask whose names do not end in ForCausalLM.
-CAUSAL = frozenset({"GPT2LMHeadModel", "OpenAIGPTLMHeadModel", "BertLMHeadModel"})
 
 #: Tokens when the config tells none.
 USUAL_CONTEXT = 2048
@@ -56,6 +41,7 @@ class ModelConfig:
     mask: MaskName
     raw: dict[str, Any]
     carried: dict[str, Any]
+    judged: JudgedPart
 
 
 def read_config(path: Path | str) -> ModelConfig:
@@ -71,28 +57,27 @@ def read_config(path: Path | str) -> ModelConfig:
     if path.is_dir():
         path = path / "config.json"
     raw = _loaded(path)
-    part = next((part for part in _parts(raw) if _first(part, HEADS) is not None), None)
-    if part is None:
+    judged = judged_part(raw)
+    if judged is None:
         raise BadInputError(
-            f"{path} describes no attention (none of {', '.join(HEADS[:4])} … is there)",
+            f"{path} describes no attention ({_why_none(raw)})",
             hint="pass the config.json of a Transformer",
         )
+    part = judged.fields
     family = str(part.get("model_type") or raw.get("model_type") or "unknown")
     geometry, context = _geometry(part, path, family), _context(part, path)
     told = (context or USUAL_CONTEXT, context is not None)
-    sizes, mask = told_sizes(part, raw), _mask(part, raw)
+    sizes, mask = told_sizes(part, raw), mask_of(judged, raw)
     carried = carried_fields(part, raw) | {WINDOW: sliding_window(part, raw)}
-    return ModelConfig(geometry, *told, family, sizes, mask, raw, carried)
+    return ModelConfig(geometry, *told, family, sizes, mask, raw, carried, judged)
 
 
-def _mask(part: dict[str, Any], raw: dict[str, Any]) -> MaskName:
-    """Causal where the config says so plainly: a decoder, or an architecture known to be one."""
-    if raw.get("is_encoder_decoder") is True:
-        return "none"
-    named = raw.get("architectures") or part.get("architectures")
-    names = [str(name) for name in named] if isinstance(named, list) else []
-    causal = any(name.endswith("ForCausalLM") or name in CAUSAL for name in names)
-    return "causal" if causal or part.get("is_decoder") is True else "none"
+def _why_none(raw: dict[str, Any]) -> str:
+    """What is missing; heads that are there and not taken are those of a recurrence."""
+    if any(raw.get(name) is not None for name in HEADS):
+        family = raw.get("model_type", "this model")
+        return f"the heads of {family} are those of a recurrence"
+    return f"none of {', '.join(HEADS[:4])} … is there"
 
 
 def _loaded(path: Path) -> dict[str, Any]:
@@ -111,11 +96,6 @@ def _loaded(path: Path) -> dict[str, Any]:
     return raw
 
 
-def _parts(raw: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield raw
-    yield from (raw[name] for name in PARTS if isinstance(raw.get(name), dict))
-
-
 def _first(part: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((part[name] for name in names if part.get(name) is not None), None)
 
@@ -129,7 +109,7 @@ def _number(part: dict[str, Any], names: tuple[str, ...], path: Path) -> int | N
     if isinstance(value, list):
         raise BadInputError(
             f"{path} gives {name} per layer ({len(value)} numbers)",
-            hint="pass --width, --length and --heads of the layer in question instead",
+            hint="ask with the width, length and heads of the layer in question instead",
         )
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise BadInputError(
@@ -139,11 +119,13 @@ def _number(part: dict[str, Any], names: tuple[str, ...], path: Path) -> int | N
 
 
 def _geometry(part: dict[str, Any], path: Path, family: str) -> HeadGeometry:
-    heads, width = _number(part, HEADS, path), _number(part, WIDTH, path)
+    field = heads_field(part)
+    heads = _number(part, (field,), path) if field else None
+    width = _number(part, WIDTH, path)
     if heads is None or width is None:
         raise BadInputError(
             f"{path} tells no width (none of {', '.join(WIDTH[:4])} … is there)",
-            hint="pass --width and --length instead",
+            hint="ask with a width and a length instead",
         )
     if part.get("kv_lora_rank") is not None:
         return _latent(part, path, width, heads)

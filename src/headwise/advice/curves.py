@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,18 +55,26 @@ class RankCurve:
 
     def at(self, rank: int) -> float:
         """The curve at any rank, linear in the logarithm between points, flat outside."""
-        dims = self.head_dims
-        if rank <= dims[0]:
-            return self.mean[0]
-        for low, high, before, after in zip(dims, dims[1:], self.mean, self.mean[1:], strict=False):
-            if rank <= high:
-                share = math.log(rank / low) / math.log(high / low)
-                return before + share * (after - before)
-        return self.mean[-1]
+        return between(self.head_dims, self.mean, rank)
 
     def share(self, rank: int) -> float:
         """How much of the plateau this rank reaches."""
         return min(1.0, self.at(rank) / self.plateau)
+
+
+def between(dims: Sequence[int], values: Sequence[float], rank: int) -> float:
+    """A value at any rank, linear in the logarithm between points, flat outside.
+
+    >>> between((2, 8), (0.5, 0.9), 4), between((2, 8), (0.5, 0.9), 1)
+    (0.7, 0.5)
+    """
+    if rank <= dims[0]:
+        return values[0]
+    for low, high, before, after in zip(dims, dims[1:], values, values[1:], strict=False):
+        if rank <= high:
+            share = math.log(rank / low) / math.log(high / low)
+            return before + share * (after - before)
+    return values[-1]
 
 
 def head_dim_grid(most: int) -> tuple[int, ...]:

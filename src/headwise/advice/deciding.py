@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headwise.advice.candidates import Candidate, candidates, lookup, once_each, references
+from headwise.advice.carried import WINDOW
 from headwise.advice.config import ModelConfig
 from headwise.advice.costs import Costs
 from headwise.advice.evidence import Evidence
-from headwise.advice.heads import aimed_heads, limit_of, usual_heads
+from headwise.advice.heads import Limit, aimed_heads, limit_of, usual_heads, what_stops_more
+from headwise.advice.heads_reason import heads_reason
+from headwise.advice.judged_part import part_finding
 from headwise.advice.question import (
     Budget,
     Constraints,
@@ -17,13 +20,20 @@ from headwise.advice.question import (
     checked_need,
     refuse_other_kinds,
 )
-from headwise.advice.reasons import choice_reasons, findings, heads_reason, length_finding, verdict
+from headwise.advice.reasons import (
+    choice_reasons,
+    findings,
+    length_finding,
+    looked_up,
+    verdict,
+)
 from headwise.advice.result import Advice, Choice, is_met
 from headwise.advice.retrieval import is_exact, retrieval_floor
-from headwise.advice.rule import RankChoice, choose_rank, judged_curve
+from headwise.advice.rule import SLACK, RankChoice, choose_rank, judged_curve
 from headwise.advice.shaping import content_rank
 from headwise.advice.sizes import KnownSizes
 from headwise.advice.speed import speed_finding
+from headwise.advice.window import window_finding
 from headwise.geometry import HeadGeometry, LatentGeometry
 
 
@@ -68,10 +78,17 @@ def decide_for(
     if sizes.vocabulary is None:
         sizes = replace(sizes, vocabulary=evidence.vocabulary)
     lengths = length_finding(evidence, config.context) if config.context_told else []
-    told = (verdict(own, answer.best, rank), *lengths, *answer.findings)
+    about = [*_about_config(config, evidence), *lengths]
     heads_told = _about_heads(answer, constraints, budget, present)
-    found = (*told, *heads_told)
+    found = (verdict(own, answer.best, rank), *about, *answer.findings, *heads_told)
     return replace(answer, findings=found, sizes=sizes, carried=config.carried)
+
+
+def _about_config(config: ModelConfig, evidence: Evidence) -> list[str]:
+    """Which part of it was judged, and what its window means for the numbers."""
+    part = config.judged.fields
+    window = window_finding(part, config.carried.get(WINDOW), evidence)
+    return [*part_finding(config.judged, evidence.mask), *window]
 
 
 def _about_heads(
@@ -82,10 +99,13 @@ def _about_heads(
     speed = speed_finding(best.geometry, constraints) if best.role != "present" else []
     if constraints.heads is not None:
         return speed
-    limit = None
+    limit: Limit | None = None
     if best.role == "advised":
         limit = limit_of(best.geometry, constraints, budget, present)
-    return [heads_reason(best, limit, budget, present), *speed]
+    elif best.role == "lookup":
+        limit = "width"
+    stopped = what_stops_more(best.geometry, constraints, budget)
+    return [heads_reason(best, limit, budget, stopped, present), *speed]
 
 
 def _kind(geometry: HeadGeometry) -> str:
@@ -127,6 +147,7 @@ def _ranked(
     known = {c.geometry for c in shown}
     choices = [judged(c) for c in offered if c.geometry not in known]
     choices.sort(key=_order_by_floor if rank.binds == "retrieval" else _order)
+    choices = _led_by_lookup(choices)
     return Advice(
         evidence,
         rank,
@@ -170,6 +191,22 @@ def _order_by_floor(choice: Choice) -> tuple[bool, float, int, int, int]:
     return unmet, choice.floor if unmet else 0.0, rank, place, cost
 
 
+def _led_by_lookup(choices: list[Choice]) -> list[Choice]:
+    """Where nothing meets the need, rank alone does not decide what comes first.
+
+    What mixes nearly as much, and could look up much better, does: a tenth is what the rule
+    takes for no difference in mixing, and a tenth of the error for one in lookup.
+    """
+    if not choices or choices[0].meets:
+        return choices
+    share, floor = choices[0].plateau_share - SLACK, (1 - SLACK) * choices[0].floor
+    better = [c for c in choices if c.plateau_share >= share and c.floor < floor]
+    if not better:
+        return choices
+    first = min(better, key=lambda choice: (choice.floor, *_order(choice)))
+    return [first, *(choice for choice in choices if choice is not first)]
+
+
 def _better(choice: Choice, than: Choice) -> bool:
     """Whether it meets a need that the other does not, or meets it cheaper, or gets nearer.
 
@@ -201,5 +238,5 @@ def _judged(
         floor,
         exact,
         is_met(rank, r),
-        choice_reasons(candidate.role, geometry, share, floor, exact, rank),
+        choice_reasons(candidate.role, geometry, share, floor, exact, rank, looked_up(evidence)),
     )

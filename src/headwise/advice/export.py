@@ -53,6 +53,18 @@ def assumed_sizes(advice: Advice, form: str) -> str:
     return advice.sizes.assumed(advice.evidence.width, advice.evidence.context)
 
 
+def unasked_mask(advice: Advice, form: str) -> str:
+    """Said where a causal language model is written of what was judged without its mask; or empty.
+
+    >>> from headwise.advice.advisor import advise_numbers
+    >>> unasked_mask(advise_numbers(512, 768), "qwen3")
+    'Qwen3ForCausalLM has a causal mask, and this was judged without one'
+    """
+    if form == "torch" or advice.evidence.mask == "causal":
+        return ""
+    return f"{ARCHITECTURES[form]} has a causal mask, and this was judged without one"
+
+
 def _carried(advice: Advice, form: str) -> dict[str, Any]:
     """What the model's own config told; Mistral would have a window unless it is said that not."""
     told = {name: value for name, value in advice.carried.items() if name != WINDOW}
@@ -65,17 +77,17 @@ def _refuse_unless_expressible(geometry: HeadGeometry, form: str) -> None:
     if form == "deepseek_v3" and not latent:
         raise BadInputError(
             "deepseek_v3 has latent attention, and the first choice has not",
-            hint="advise with --kind mla",
+            hint="ask for the kind mla",
         )
     if form != "deepseek_v3" and latent:
         raise BadInputError(
-            f"{form} has no latent attention", hint="export deepseek_v3, or advise another kind"
+            f"{form} has no latent attention", hint="export deepseek_v3, or ask for another kind"
         )
     if not latent and not one_even_rank(geometry):
         raise BadInputError(
             f"{form} takes one even head dimension for queries, keys and values, and the first "
             f"choice has {geometry.qk_rank} and {geometry.v_rank}",
-            hint="advise with --multiple-of 2, or export torch",
+            hint="ask for ranks in multiples of 2, or export torch",
         )
 
 

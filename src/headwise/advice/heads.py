@@ -93,6 +93,26 @@ def limit_of(
     return "present" if own else "parameters"
 
 
+def what_stops_more(geometry: HeadGeometry, constraints: Constraints, budget: Budget) -> str:
+    """The limits that the next larger rank, and more heads of this one, would exceed.
+
+    >>> one = HeadGeometry.free(64, heads=1, rank=4)
+    >>> what_stops_more(one, Constraints(), Budget(cache_bytes=16))
+    'since a larger rank or more heads would exceed 16 cache bytes per token.'
+    """
+    width, heads, rank = geometry.width, geometry.heads, content_rank(geometry)
+    above = rank + constraints.multiple_of
+    by_rank = budget.exceeded_by(shaped(width, heads, above, above, constraints))
+    more = heads + (constraints.group if constraints.kind == "gqa" else 1)
+    by_heads = budget.exceeded_by(shaped(width, more, rank, rank, constraints))
+    if not by_rank:
+        return ""
+    if by_rank == by_heads:
+        return f"since a larger rank or more heads would exceed {by_rank}."
+    beside = f", and more heads {by_heads}" if by_heads else ""
+    return f"since a larger rank would exceed {by_rank}{beside}."
+
+
 def _most_by_width(width: int, rank: int, budget: Budget) -> int:
     """As many as the width holds, or, where a budget of parameters decides, as were ever tried."""
     widths = 1 if budget.parameters is None else MOST_WIDTHS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headwise.advice.evidence import Evidence
-from headwise.advice.result import Advice
+from headwise.advice.result import Advice, lookup_too
 from headwise.advice.retrieval import floor_words, lookup_limit
-from headwise.advice.rule import MARGIN
+from headwise.advice.rule import MARGIN, SLACK
 
 WHOLE_VALUES = (
     "Whole values: values as wide as the layer, for when it must also pass on whole tokens."
@@ -37,13 +37,18 @@ def need_note(advice: Advice) -> str:
 
     >>> from headwise.advice.advisor import advise_numbers
     >>> need_note(advise_numbers(512, 768))
-    'Need: rank 96 (mixing), where the rank of a head saturates.'
+    'Need: 90% of the plateau (mixing), which rank 96 is the first looked at to reach.'
     """
     rank = advice.rank
     if rank.binds == "retrieval":
         return f"Need: rank {rank.retrieval} (retrieval), {_lookup_words(advice.evidence)}."
     if rank.reached:
-        return f"Need: rank {rank.mixing} (mixing), where the rank of a head saturates."
+        band = " at the lower end of the band" if advice.curve.seeds else ""
+        lookup = f", and rank {rank.retrieval} (retrieval)" if lookup_too(rank) else ""
+        return (
+            f"Need: {1 - SLACK:.0%} of the plateau{band} (mixing), which rank {rank.mixing} is the "
+            f"first looked at to reach{lookup}."
+        )
     return (
         f"Need: above rank {rank.mixing} (mixing), the largest looked at, where the rank of a head "
         "still rises; so nothing is known to meet it."

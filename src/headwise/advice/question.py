@@ -18,6 +18,9 @@ CACHE_NUMBER = 2
 #: Beside a limit that nobody asked for.
 OF_PRESENT = " (the present model's)"
 
+#: What a budget limits.
+UNITS = PARAMETERS, CACHE = "parameters", "cache bytes per token"
+
 #: More heads than this no layer has.
 MOST_HEADS = 65_536
 
@@ -58,16 +61,32 @@ class Budget:
         limits = zip(_costs(geometry), (self.parameters, self.cache_bytes), strict=True)
         return all(most is None or cost <= most for cost, most in limits)
 
-    def __str__(self) -> str:
+    def exceeded_by(self, geometry: HeadGeometry) -> str:
+        """The limits that the geometry costs more than, in words; empty if it is allowed.
+
+        >>> Budget(10**6, cache_bytes=100).exceeded_by(HeadGeometry.standard(128, heads=4))
+        '100 cache bytes per token'
+        """
+        words, limits = self.in_words(), (self.parameters, self.cache_bytes)
+        costs = zip(UNITS, _costs(geometry), limits, strict=True)
+        return " and ".join(words[unit] for unit, cost, most in costs if most and cost > most)
+
+    def in_words(self) -> dict[str, str]:
+        """Each limit that there is, under what it limits, and whether it is the present model's.
+
+        >>> Budget(parameters=1000).in_words()
+        {'parameters': '1,000 parameters'}
+        """
         own = (None, None) if self.present is None else _costs(self.present)
-        units = ("parameters", "cache bytes per token")
-        limits = zip((self.parameters, self.cache_bytes), units, own, strict=True)
-        words = [
-            f"{most:,} {unit}{OF_PRESENT if most == cost else ''}"
+        limits = zip((self.parameters, self.cache_bytes), UNITS, own, strict=True)
+        return {
+            unit: f"{most:,} {unit}{OF_PRESENT if most == cost else ''}"
             for most, unit, cost in limits
             if most is not None
-        ]
-        return " and ".join(words) or "no limit"
+        }
+
+    def __str__(self) -> str:
+        return " and ".join(self.in_words().values()) or "no limit"
 
 
 def _costs(geometry: HeadGeometry) -> tuple[int, int]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from headwise.advice.curves import HALF_WIDTH, START_WORDS, RankCurve
 from headwise.advice.evidence import MOST_LENGTH, Evidence, TokenStatistics
-from headwise.advice.heads import HABIT, MOST_WIDTHS, Limit, groups_leave_a_rest, usual_heads
-from headwise.advice.question import Budget
-from headwise.advice.result import Choice, is_met, named, need_words, needed_rank
+from headwise.advice.heads import HABIT
+from headwise.advice.result import Choice, is_met, named, need_words, needed_rank, of_plateau
 from headwise.advice.retrieval import NEGLIGIBLE, lookup_limit
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, judged_curve
 from headwise.advice.shaping import content_rank
@@ -34,27 +33,17 @@ ROLE_WORDS = {
     "when the layer must also pass on whole tokens.",
     "fewer heads": "The advised rank with fewer heads: cheaper, and trained on images it scored "
     "one to four points lower than as many as fill the width.",
-    "half the rank": "Half the advised rank: the first to try if training shows that less will do.",
+    "present heads": "The advised rank in as many heads as the model has: cheaper than in more. "
+    "Trained on images, fewer scored one to four points lower than as many as fill the width.",
+    "half advised": "Half the advised rank: the first to try if training shows that less will do.",
+    "under advised": "The least rank allowed from half the advised one on: the first to try if "
+    "training shows that less will do.",
     "lookup": "Rank enough to look up single tokens exactly.",
-    "smaller rank": "All heads, with the largest rank that the budget allows.",
-    "one head": "One head, with the largest rank that the budget allows.",
+    "limited rank": "So many heads, with the largest rank below the advised one that the limits "
+    "allow them.",
     "habit": f"Habit: head dimension {HABIT}, heads = width / {HABIT}.",
     "largest": "The largest rank that was looked at or is named here.",
     "present": "The model as it is.",
-}
-
-MANY_HEADS_WORDS = (
-    "Trained at equal cost, many heads of the rank that is needed did better than few of a larger "
-    "one."
-)
-
-#: What the heads are as many as; where groups of them leave a rest, that is said in between.
-LIMIT_WORDS: dict[Limit, str] = {
-    "width": "as many of this rank{groups} as fill the width.",
-    "tried": f"as many of this rank{{groups}} as {MOST_WIDTHS} widths hold; more was never tried.",
-    "parameters": "as many of this rank{groups} as the budget pays for.",
-    "cache": "as many of this rank{groups} as the cache may hold.",
-    "present": "as many of this rank{groups} as cost no more than the model's own.",
 }
 
 FIXED_WORDS = "The rank that was fixed, or the largest that is left, for queries, keys and values."
@@ -67,31 +56,12 @@ def findings(evidence: Evidence, rank: RankChoice) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def heads_reason(
-    best: Choice, limit: Limit | None, budget: Budget, present: HeadGeometry | None
-) -> str:
-    """Why the first choice has so many heads, where nobody fixed them; no limit: less rank."""
-    geometry = best.geometry
-    words = f"Heads: {geometry.heads}, "
-    if best.role == "present":
-        return words + "as many as the model has."
-    if limit is None:
-        leaves = "the budget" if present is None else "the cost of the present model"
-        words += f"with what {leaves} leaves of the rank."
-    else:
-        rest = groups_leave_a_rest(geometry, limit, budget)
-        groups = f", in groups of {geometry.group} that share a key-value head," if rest else ""
-        words += LIMIT_WORDS[limit].format(groups=groups)
-    beside = usual_heads(geometry.width) if present is None else present.heads
-    return f"{words} {MANY_HEADS_WORDS}" if best.meets and geometry.heads > beside else words
-
-
 def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
     """What is to be said of the geometry that a model has."""
     share, needed = present.plateau_share, needed_rank(rank)
-    reaches = f"Present: {named(present.geometry)}, {share:.0%} of the plateau"
+    reaches = f"Present: {named(present.geometry)}, {of_plateau(share)} of the plateau"
     if present.meets:
-        enough = "that is what is needed" if present.rank == needed else f"rank {needed} would do"
+        enough = "that is what is needed" if present.rank <= needed else f"rank {needed} would do"
         return f"{reaches}; {enough}."
     asked = need_words(rank)
     if best.geometry == present.geometry:
@@ -102,7 +72,7 @@ def verdict(present: Choice, best: Choice, rank: RankChoice) -> str:
         return f"{reaches}; {asked}. {named(best.geometry)} would come nearer at no higher cost."
     if best.rank > present.rank:
         return f"{reaches}; {asked}. {named(best.geometry)} would mix more, and look up less well."
-    return f"{reaches}; {asked}, and what is left to choose from comes no nearer."
+    return f"{reaches}; {asked}. {named(best.geometry)}, first of what is left, comes no nearer."
 
 
 def length_finding(evidence: Evidence, taken: int) -> list[str]:
@@ -112,7 +82,7 @@ def length_finding(evidence: Evidence, taken: int) -> list[str]:
         return []
     words = f"Length: measured at {measured:,} tokens, the model takes {taken:,}."
     if measured > taken:
-        return [f"{words} Ask again with --length {taken} to cut them."]
+        return [f"{words} Ask again with a length of {taken} to cut them."]
     longer = min(taken, MOST_LENGTH)
     more = f": pass sequences of {longer:,}" if measured < longer else ""
     return [f"{words} Longer sequences can ask for more rank{more}."]
@@ -125,22 +95,30 @@ def choice_reasons(
     floor: float,
     exact: bool,
     rank: RankChoice,
+    tokens: str,
 ) -> tuple[str, ...]:
-    """Why this geometry is named, and what it reaches."""
+    """Why this geometry is named, and what it reaches; ``tokens`` says what lookup is among."""
     r, needed = content_rank(geometry), needed_rank(rank)
-    reached = f"Its rank {r} reaches {share:.0%} of the plateau"
+    reached = f"Its rank {r} reaches {of_plateau(share)} of the plateau"
     if not is_met(rank, r):
         reached += f" and does not meet the need: {need_words(rank)}."
     elif r > needed:
-        reached += f"; {rank.binds} asks for {needed}."
+        reached += f"; {need_words(rank)}."
     else:
         reached += "."
     fixed = role == "advised" and (rank.fixed or r < needed)
-    lookup = _lookup(floor, exact, r < rank.retrieval)
+    lookup = _lookup(floor, exact, r < rank.retrieval, tokens)
     return FIXED_WORDS if fixed else ROLE_WORDS[role], reached, lookup
 
 
-def _lookup(floor: float, exact: bool, short: bool) -> str:
+def looked_up(evidence: Evidence) -> str:
+    """The tokens that an error of lookup is about, in words."""
+    if evidence.statistics is not None:
+        return "these tokens"
+    return f"isotropic tokens in {evidence.width} dimensions"
+
+
+def _lookup(floor: float, exact: bool, short: bool, tokens: str) -> str:
     if exact and short:
         return (
             "One head of this rank could look up exactly; training took about "
@@ -150,7 +128,7 @@ def _lookup(floor: float, exact: bool, short: bool) -> str:
         return "Exact lookup is possible at this rank."
     if floor < NEGLIGIBLE:
         return "Its rank is too low for one head to look up exactly; no bound forbids it to all."
-    return f"Exact lookup among these tokens must err by at least {floor:.3f}."
+    return f"Exact lookup among {tokens} must err by at least {floor:.3f}."
 
 
 def _mixing(evidence: Evidence, rank: RankChoice) -> str:
@@ -214,7 +192,7 @@ def _retrieval(evidence: Evidence, rank: RankChoice) -> str:
         return (
             f"Retrieval: nothing is known of the tokens. Were they isotropic in all "
             f"{evidence.width} dimensions, exact lookup of one would need rank "
-            f"{evidence.width}; pass --data to measure their effective dimension."
+            f"{evidence.width}; give data to have their effective dimension measured."
         )
     dimension = evidence.statistics.effective_dimension
     own = "embedded tokens fill" if evidence.learned else "tokens fill"
@@ -245,7 +223,7 @@ def _binding(evidence: Evidence, rank: RankChoice) -> str:
     )
     return (
         f"Mixing decides, since {because}. If the layer must look up single tokens exactly, "
-        f"retrieval binds instead: ask again with --need retrieval."
+        f"retrieval binds instead: ask again with retrieval as the need."
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headwise.advice.costs import Costs
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence
-from headwise.advice.rule import Bound, RankChoice, judged_curve
+from headwise.advice.rule import SLACK, Bound, RankChoice, judged_curve
 from headwise.advice.shaping import content_rank
 from headwise.advice.sizes import UNKNOWN, KnownSizes
 from headwise.geometry import HeadGeometry, LatentGeometry
@@ -24,9 +25,9 @@ CLOSING = (
 #: What stands below the headline where there were no data, by the need that decides.
 CAVEATS: dict[Bound, str] = {
     "mixing": "No data were given: this rests on the law of sharp attention on orthonormal tokens. "
-    "Real tokens mostly saturate far earlier: pass --data to measure yours.",
+    "Real tokens mostly saturate far earlier: give yours to have them measured.",
     "retrieval": "No data were given: this supposes tokens that fill every dimension of the width. "
-    "Real tokens mostly fill far fewer: pass --data to measure yours.",
+    "Real tokens mostly fill far fewer: give yours to have them measured.",
 }
 
 
@@ -153,7 +154,7 @@ class Advice:
 
 
 def needed_rank(rank: RankChoice) -> int:
-    """The rank that the need which decides asks for, whatever rank was fixed or rounded to."""
+    """The rank looked at that the need which decides asks for, whatever was fixed or rounded to."""
     return rank.mixing if rank.binds == "mixing" else rank.retrieval
 
 
@@ -163,7 +164,7 @@ def is_met(rank: RankChoice, content: int) -> bool:
     Where the rank still rises at the largest one looked at, nothing is known to meet it.
     """
     known = rank.binds == "retrieval" or rank.reached
-    return known and content >= needed_rank(rank)
+    return known and content >= rank.enough
 
 
 def headline(advice: Advice) -> str:
@@ -190,7 +191,25 @@ def need_words(rank: RankChoice) -> str:
     """What the need that decides asks for."""
     if rank.binds == "mixing" and not rank.reached:
         return f"mixing still gains at {rank.mixing}, the largest rank looked at"
-    return f"{rank.binds} asks for rank {needed_rank(rank)}"
+    if rank.binds == "retrieval":
+        return f"retrieval asks for rank {rank.retrieval}"
+    words = f"mixing asks for {1 - SLACK:.0%} of the plateau, as rank {rank.mixing} has"
+    return f"{words}, and retrieval for rank {rank.retrieval}" if lookup_too(rank) else words
+
+
+def lookup_too(rank: RankChoice) -> bool:
+    """Whether mixing decides, and yet a rank that mixes enough may be too low for lookup."""
+    counted = rank.binds == "mixing" and "retrieval" in rank.counts
+    return counted and rank.retrieval > rank.mixing_from
+
+
+def of_plateau(share: float) -> str:
+    """A share of the plateau, rounded down: 90% stands where at least that was reached.
+
+    >>> of_plateau(0.8999), of_plateau(0.9), of_plateau(0.29)
+    ('89%', '90%', '29%')
+    """
+    return f"{math.floor(100 * share + 1e-9)}%"
 
 
 def _habit(advice: Advice) -> HeadGeometry:

@@ -6,7 +6,8 @@
    paper's, levelled off at 2. Without data the finite law is all there is.
 2. **When it is saturated.** At the smallest rank whose lower confidence limit is within
    ``SLACK`` of the plateau. On that evidence every slack from 0.05 to 0.22 gives 8; 0.1 lies
-   in the middle.
+   in the middle. That rank is advised. Between two ranks that were looked at the curve is
+   read as a straight line, and a rank there that is within ``SLACK`` meets the need too.
 3. **Retrieval.** To look single tokens up exactly, a head needs to resolve their effective
    dimension (heads paper), and the directions beyond it count too: with effective dimension 4, 8
    and 16 planted in width 32, a rank equal to it reached 80 to 94 % of what full rank does, twice
@@ -32,7 +33,7 @@ from typing import Literal
 
 from headwise.advice.curves import RankCurve
 from headwise.advice.question import Need
-from headwise.advice.saturation import our_saturation, paper_saturation
+from headwise.advice.saturation import our_saturation, paper_saturation, saturated_from
 
 Bound = Literal["mixing", "retrieval"]
 
@@ -50,7 +51,8 @@ class RankChoice:
     ``mixing`` is where the judged curve saturates, ``reached`` whether it does so at all below
     the largest rank looked at; ``retrieval`` is ``MARGIN`` times the effective dimension, at
     most all directions; ``paper`` is the rank paper's rule on its own curve, for comparison;
-    ``fixed`` whether the rank was given instead.
+    ``fixed`` whether the rank was given instead. ``mixing_from`` is the least rank that mixes
+    enough, ``mixing`` being the first of those looked at; ``counts`` are the needs to be met.
     """
 
     rank: int
@@ -60,7 +62,15 @@ class RankChoice:
     paper: int | None
     need: Need
     binds: Bound
+    mixing_from: int
+    counts: tuple[Bound, ...]
     fixed: bool = False
+
+    @property
+    def enough(self) -> int:
+        """The least rank that meets every need that counts."""
+        least: dict[Bound, int] = {"mixing": self.mixing_from, "retrieval": self.retrieval}
+        return max(least[need] for need in self.counts)
 
 
 def judged_curve(curves: tuple[RankCurve, ...]) -> RankCurve:
@@ -96,10 +106,12 @@ def choose_rank(
     # No rank above the number of directions adds anything.
     retrieval = min(whole_dimension(MARGIN * effective_dimension), directions)
     wanted: dict[Bound, int] = {"mixing": mixing, "retrieval": retrieval}
-    binds = max(_counted(need, learned), key=lambda name: wanted[name])
+    counts = _counted(need, learned)
+    binds = max(counts, key=lambda name: wanted[name])
     paper = paper_saturation(_papers_curve(curves))
-    reached = found is not None
-    return RankChoice(wanted[binds], mixing, reached, retrieval, paper, need, binds)
+    reached, least = found is not None, saturated_from(curve, SLACK) or mixing
+    needs = (mixing, reached, retrieval, paper, need, binds)
+    return RankChoice(wanted[binds], *needs, least, counts)
 
 
 def whole_dimension(dimension: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from headwise.advice.curves import RankCurve
+from headwise.advice.curves import RankCurve, between
 from headwise.errors import BadInputError
 from headwise.theory.scaling import saturation_row
 
@@ -44,6 +44,27 @@ def our_saturation(curve: RankCurve, slack: float) -> int | None:
     4
     """
     goal = (1 - slack) * curve.plateau
+    limits = zip(curve.head_dims, _lower_limits(curve), strict=True)
+    return next((dim for dim, limit in limits if limit >= goal), None)
+
+
+def saturated_from(curve: RankCurve, slack: float) -> int | None:
+    """The smallest rank of all that is within ``slack``, by the curve between measured ones.
+
+    >>> curve = RankCurve("law", (1, 64, 128), (0.1, 0.8, 1.0), (0.0,) * 3, 0, 1.0, "theory")
+    >>> our_saturation(curve, 0.1), saturated_from(curve, 0.1)
+    (128, 91)
+    """
+    found, goal = our_saturation(curve, slack), (1 - slack) * curve.plateau
+    if found is None:
+        return None
+    limits = _lower_limits(curve)
+    below = max((dim for dim in curve.head_dims if dim < found), default=0)
+    ranks = range(below + 1, found)
+    enough = (rank for rank in ranks if between(curve.head_dims, limits, rank) >= goal)
+    return next(enough, found)
+
+
+def _lower_limits(curve: RankCurve) -> list[float]:
     halves = curve.below_top_half_width or curve.half_width
-    limits = zip(curve.head_dims, curve.mean, halves, strict=True)
-    return next((dim for dim, mean, half in limits if mean - half >= goal), None)
+    return [mean - half for mean, half in zip(curve.mean, halves, strict=True)]

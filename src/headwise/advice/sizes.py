@@ -15,7 +15,16 @@ FIELDS = {
     "depth": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"),
     "mlp_width": ("intermediate_size", "n_inner", "ffn_dim", "d_ff", "encoder_ffn_dim"),
     "vocabulary": ("vocab_size", "n_vocab"),
-    "context": ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length"),
+    # Of a model that names two lengths its encoder is judged, so the source's comes first.
+    "context": (
+        "max_position_embeddings",
+        "n_positions",
+        "n_ctx",
+        "max_seq_len",
+        "seq_length",
+        "max_source_positions",
+        "max_target_positions",
+    ),
 }
 
 

@@ -31,8 +31,8 @@ def speed_finding(geometry: HeadGeometry, constraints: Constraints) -> list[str]
         )
     if many:
         words += f" Each of the {geometry.heads} heads has its own n × n map of the tokens."
-    options = " and ".join(_options(geometry, constraints))
-    return [f"{words} {options} would limit that." if options else words]
+    asked = " and ".join(_that_help(geometry, constraints))
+    return [f"{words} Asking for {asked} would limit that." if asked else words]
 
 
 def _head_dims(geometry: HeadGeometry) -> tuple[int, ...]:
@@ -40,8 +40,8 @@ def _head_dims(geometry: HeadGeometry) -> tuple[int, ...]:
     return tuple(dict.fromkeys((geometry.qk_rank, geometry.v_rank)))
 
 
-def _options(geometry: HeadGeometry, constraints: Constraints) -> list[str]:
-    """The options that help here and were not already used."""
+def _that_help(geometry: HeadGeometry, constraints: Constraints) -> list[str]:
+    """The constraints that help here and were not already asked for."""
     rounds = content_rank(geometry) % STEP and constraints.rank is None and geometry.width >= STEP
     fixes = geometry.heads > MANY_HEADS and constraints.heads is None
-    return [f"--multiple-of {STEP}"] * bool(rounds) + ["--heads"] * fixes
+    return [f"ranks in multiples of {STEP}"] * bool(rounds) + ["a set number of heads"] * fixes

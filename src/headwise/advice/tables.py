@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwise.advice.curves import RankCurve
-from headwise.advice.result import Advice, Choice
+from headwise.advice.result import Advice, Choice, of_plateau
 from headwise.advice.retrieval import shown_floor
 from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.report.tables import Table
@@ -101,7 +101,7 @@ def _row(name: str, choice: Choice) -> tuple[str | int, ...]:
         share(choice.against_largest["parameters"]),
         short(costs.flops_per_token),
         short(costs.cache_bytes_per_token),
-        f"{choice.plateau_share:.0%}",
+        of_plateau(choice.plateau_share),
         met(choice),
         shown_floor(choice.floor, choice.exact),
     )

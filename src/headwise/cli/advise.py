@@ -290,12 +290,14 @@ def _give(answer: Advice, export: Forms | None, as_json: bool, out: Path | None)
 
         write_page(report_page(answer), out)
     if export is not None:
-        from headwise.advice.export import assumed_sizes, exported
+        from headwise.advice.export import assumed_sizes, exported, unasked_mask
         from headwise.advice.result import need_words
 
         typer.echo(exported(answer, export.value))
         if assumed := assumed_sizes(answer, export.value):
             typer.echo(f"assumed, change them to yours: {assumed}", err=True)
+        if unmasked := unasked_mask(answer, export.value):
+            typer.echo(unmasked, err=True)
         if not answer.best.meets:
             typer.echo(f"this does not meet the need: {need_words(answer.rank)}", err=True)
     elif as_json:

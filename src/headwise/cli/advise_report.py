@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwise.advice.notes import cost_note, geometry_notes
-from headwise.advice.result import CLOSING, headline
+from headwise.advice.result import CLOSING, headline, of_plateau
 from headwise.advice.retrieval import shown_floor
 from headwise.advice.tables import met, named_rows, rotary, share, short
 from headwise.cli.advise_curve import terminal_curves
@@ -49,7 +49,7 @@ def _geometries(advice: Advice) -> Table:
     if any(rotary(choice.geometry) for _, _, choice in rows):
         columns["rotary"] = [str(rotary(choice.geometry)) for _, _, choice in rows]
     columns["value\nrank"] = [str(choice.geometry.v_rank) for _, _, choice in rows]
-    columns["of\nplateau"] = [f"{choice.plateau_share:.0%}" for _, _, choice in rows]
+    columns["of\nplateau"] = [of_plateau(choice.plateau_share) for _, _, choice in rows]
     columns["meets\nneed"] = [met(choice) for _, _, choice in rows]
     columns["lookup\nerror"] = [shown_floor(choice.floor, choice.exact) for _, _, choice in rows]
     table = _empty(list(columns))
