@@ -3,8 +3,8 @@
     python benchmarks/simulate_low_dims.py    # about a quarter of an hour on one core
     python benchmarks/simulate_low_dims.py --causal
 
-Writes src/headwise/theory/low_dims.json: E[rank]/n and its standard error for head dimensions 3 to
-15 and lengths from 2 to 2²⁰, where no formula is accurate. Under a causal mask, in
+Writes src/headwise/theory/low_dims.json: E[rank]/n, its standard error and the law, for head
+dimensions 3 to 15 and lengths from 2 to 2²⁰, where no formula is accurate. Under a causal mask, in
 low_dims_causal.json, there is none for 1 and 2 either, and every row is drawn, up to 2¹⁴.
 ``headwise.theory.ready`` interpolates between them. A cell whose simulation is refused is null.
 """
@@ -21,6 +21,7 @@ from headwise.spectra import Estimate
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
+from headwise.theory.under_mask import MaskName, law_share
 
 FOLDER = Path(__file__).parents[1] / "src" / "headwise" / "theory"
 SEED = 2026
@@ -72,6 +73,7 @@ def main() -> None:
     parser.add_argument("--causal", action="store_true", help="row i picks among the first i keys")
     causal = parser.parse_args().causal
     lengths, dims = (CAUSAL_LENGTHS, CAUSAL_DIMS) if causal else (LENGTHS, DIMS)
+    mask: MaskName = "causal" if causal else "none"
     path = FOLDER / ("low_dims_causal.json" if causal else "low_dims.json")
     table: dict[str, object] = {"lengths": lengths, "seed": SEED, "head_dims": {}}
     for d in dims:
@@ -79,6 +81,7 @@ def main() -> None:
         table["head_dims"][str(d)] = {  # type: ignore[index]
             "ratio": [None if e is None else round(e.mean, 8) for e in found],
             "stderr": [None if e is None else float(f"{e.stderr:.2g}") for e in found],
+            "law": [float(f"{x:.9g}") for x in law_share(lengths, d, mask)],
         }
         path.write_text(json.dumps(table, indent=1) + "\n")
         print(d, flush=True)

@@ -14,7 +14,8 @@ from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
 from headwise.theory.planar import line_ratio, plane_ratio
-from headwise.theory.ready import UPPER_BOUND
+from headwise.theory.ready import UPPER_BOUND, table
+from headwise.theory.under_mask import law_share
 
 
 @pytest.mark.parametrize(("n", "d"), [(5, 3), (27, 4), (90, 7), (300, 12), (700, 15), (1300, 5)])
@@ -62,3 +63,11 @@ def test_a_cell_of_the_table_is_what_its_script_simulates(n, d):
 def test_sizes_that_make_no_sense_are_refused(n, d):
     with pytest.raises(BadInputError):
         ready_ratio(n, d)
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_the_stored_law_is_the_law(mask):
+    for d in (3, 8, 15):
+        lengths, _, _, laws = table(d, mask)
+        some = lengths[::5].astype(int)
+        assert laws[::5] == pytest.approx(law_share(some, d, mask), rel=1e-6)

@@ -29,8 +29,9 @@ _ONE_BY_ONE = 32
 #: Knots of that spline per unit of log i.
 _KNOTS = 6
 
-#: Nodes of the key's norm: in few dimensions norms differ more.
-_NORMS, _NORMS_OF_FEW, _FEW_DIMS = 96, 256, 16
+#: Nodes of the key's norm: in few dimensions norms differ more, and among many keys.
+_NORMS, _NORMS_OF_FEW, _NORMS_OF_MANY = 96, 128, 256
+_FEW_DIMS, _MANY_KEYS = 16, 2**17
 
 #: The shares of keys that are shorter, or longer, than those looked at.
 _BOTTOM_NORM, _TOP_NORM, _TOP_SCORE = 1e-16, 1e-13, 1e-12
@@ -70,7 +71,8 @@ def _norm_rule(n: float, d: float) -> tuple[np.ndarray, np.ndarray]:
     low = math.sqrt(2 * special.gammaincinv(d / 2, _BOTTOM_NORM))
     others = special.chdtri(d - 1, _TOP_NORM) if d > 1 else 0.0
     high = math.sqrt(float(score_at(_TOP_SCORE, n)) ** 2 + others)
-    norm, step = rule_between(low, high, _NORMS_OF_FEW if d < _FEW_DIMS else _NORMS)
+    of_few = _NORMS_OF_FEW if n <= _MANY_KEYS else _NORMS_OF_MANY
+    norm, step = rule_between(low, high, of_few if d < _FEW_DIMS else _NORMS)
     return norm, norm_density(norm, np.asarray(d)) * step
 
 

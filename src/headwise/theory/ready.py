@@ -92,17 +92,16 @@ def _exact(n: int, d: int) -> Prediction:
 
 def _tabled(n: int, d: int, mask: MaskName) -> Prediction | None:
     """From the two simulated lengths around n; None where one of them is missing."""
-    lengths, ratios, errors = _table(d, mask)
+    lengths, ratios, errors, laws = table(d, mask)
     after = int(np.searchsorted(lengths, n))
     if after == len(lengths):
         return None
     before = after if lengths[after] == n else after - 1
     if math.isnan(ratios[before]) or math.isnan(ratios[after]):
         return None
-    low, here, high = law_share([int(lengths[before]), n, int(lengths[after])], d, mask)
-    shares = np.log([ratios[before] / low, ratios[after] / high])
-    share = np.interp(math.log(n), np.log(lengths[[before, after]]), shares)
-    ratio = float(here * np.exp(share))
+    ends = [before, after]
+    share = np.interp(math.log(n), np.log(lengths[ends]), np.log(ratios[ends] / laws[ends]))
+    ratio = float(law_share(n, d, mask) * np.exp(share))
     doubt = max(errors[before] / ratios[before], errors[after] / ratios[after])
     return Prediction(n, d, ratio, error=3 * float(doubt) * ratio, method="simulation")
 
@@ -113,9 +112,12 @@ def _bounded(n: int, d: int, mask: MaskName) -> Prediction:
 
 
 @cache
-def _table(d: int, mask: MaskName) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lengths, ratios and standard errors at one head dimension; NaN where none could be had."""
+def table(d: int, mask: MaskName) -> tuple[np.ndarray, ...]:
+    """Lengths, ratios, standard errors and the law at one head dimension; NaN where none is known.
+
+    The law is stored because to compute it at two lengths more takes three times as long.
+    """
     stored = json.loads(Path(__file__).with_name(_TABLES[mask]).read_text("utf-8"))
     rows = stored["head_dims"][str(d)]
-    ratios, errors = (np.array(rows[name], dtype=float) for name in ("ratio", "stderr"))
-    return np.array(stored["lengths"], dtype=float), ratios, errors
+    columns = (np.array(rows[name], dtype=float) for name in ("ratio", "stderr", "law"))
+    return np.array(stored["lengths"], dtype=float), *columns
