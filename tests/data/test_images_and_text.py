@@ -50,6 +50,13 @@ def test_patches_cut_row_by_row_and_lose_nothing():
     )
 
 
+@pytest.mark.parametrize("side", [1, 2, 4])
+def test_patches_are_what_unfold_cuts(side):
+    images = torch.randn(3, 2, 12, 8, generator=torch.Generator().manual_seed(0))
+    wanted = torch.nn.functional.unfold(images, kernel_size=side, stride=side).mT
+    assert torch.equal(patches(images, side), wanted)
+
+
 def test_standard_images_have_unit_variance_even_if_a_channel_is_flat():
     images = torch.rand(5, 2, 4, 4).double()
     images[:, 1] = 0.3
