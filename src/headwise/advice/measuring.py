@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -27,6 +26,7 @@ from headwise.shapes import Float
 from headwise.spectra import count
 from headwise.theory.plateau import plateau_ratio
 from headwise.theory.under_mask import MaskName, checked_mask
+from headwise.threads import one_thread
 
 #: The largest head dimension measured.
 MOST_HEAD_DIM = 128
@@ -74,6 +74,8 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
 
         return drawn
 
+    # Even with both cores free 512 tokens gain a sixth of the time by threads; with both taken
+    # they lose several times as much.
     with one_thread():
         rows = narrow_rows(drawing, tokens.length)
     mean, half = band(rows, tokens.length)
@@ -89,26 +91,6 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
         half_widths_below_the_top(rows, tokens.length),
     )
     return _with_plateau(curve, tokens, sampling) if start == "paper" else curve
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Small matrices gain little from threads, and on a busy machine lose much by them.
-
-    Threads that wait for each other spin: with two cores taken, one sequence of 500 tokens took
-    more than 100 s instead of 18; with both free it takes 14 s instead of 12, and 16 tokens the
-    same.
-
-    >>> with one_thread():
-    ...     torch.get_num_threads()
-    1
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def ratios_of_seed(
