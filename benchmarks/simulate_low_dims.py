@@ -37,7 +37,7 @@ CAUSAL_LENGTHS = sorted({2**k for k in range(1, 15)} | {3 * 2**k for k in range(
 ABSOLUTE, RELATIVE = 0.0007, 0.012
 CAUSAL_ABSOLUTE = 0.0015
 
-#: Rows of the causal heads drawn at a length from which on one head says nearly all.
+#: Rows drawn in all at a length from which on few causal heads say nearly all, and that length.
 CAUSAL_ROWS, MANY_ROWS = 2**16, 2**12
 
 # Draws of the first look around single keys, from which the number of draws is chosen.

@@ -18,10 +18,10 @@ import numpy as np
 from scipy import special
 
 from headwise.errors import InaccurateError
-from headwise.theory.columns import MAX_HEAD_DIM, MAX_LENGTH
+from headwise.theory.columns import cells
 from headwise.theory.picking import CHECK, norm_density, odds, score_at
 from headwise.theory.quadrature import rule_between
-from headwise.theory.sizes import Wholes, wholes
+from headwise.theory.sizes import Wholes
 
 #: Rows are summed one by one up to here, and from here on by a spline in log i.
 _ONE_BY_ONE = 32
@@ -43,12 +43,10 @@ def causal_share(length: Wholes, head_dim: Wholes) -> np.ndarray:
     >>> causal_share(1024, [16, 64]).round(3)
     array([0.316, 0.44 ])
     """
-    n = wholes("the length", length, 1, MAX_LENGTH)
-    d = wholes("the head dimension", head_dim, 1, MAX_HEAD_DIM)
-    n, d = np.broadcast_arrays(n, d)
-    cells = zip(n.ravel().tolist(), d.ravel().tolist(), strict=True)
-    found = [1.0 if n == 1 else _share(n, d) for n, d in cells]
-    return np.array(found, dtype=float).reshape(n.shape)
+    lengths, dims = cells(length, head_dim, least=1)
+    pairs = zip(lengths.ravel().tolist(), dims.ravel().tolist(), strict=True)
+    found = [1.0 if n == 1 else _share(n, d) for n, d in pairs]
+    return np.array(found, dtype=float).reshape(lengths.shape)
 
 
 def _share(n: float, d: float) -> float:

@@ -27,13 +27,23 @@ def column_share(length: Wholes, head_dim: Wholes) -> np.ndarray:
     >>> column_share(1024, [16, 64]).round(4)
     array([0.3257, 0.5213])
     """
-    n = wholes("the length", length, 2, MAX_LENGTH)
-    d = wholes("the head dimension", head_dim, 1, MAX_HEAD_DIM)
-    n, d = np.broadcast_arrays(n, d)
+    n, d = cells(length, head_dim, least=2)
     flat_n, flat_d = n.reshape(-1), d.reshape(-1)
     parts = [slice(start, start + _CELLS) for start in range(0, n.size, _CELLS)]
     found = [_share_of_cells(flat_n[part], flat_d[part]) for part in parts]
     return np.concatenate([np.empty(0), *found]).reshape(n.shape)
+
+
+def cells(length: Wholes, head_dim: Wholes, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths from ``least`` on and head dimensions, in range and of one shape.
+
+    >>> [part.tolist() for part in cells([8, 9], 4, least=2)]
+    [[8.0, 9.0], [4.0, 4.0]]
+    """
+    n = wholes("the length", length, least, MAX_LENGTH)
+    d = wholes("the head dimension", head_dim, 1, MAX_HEAD_DIM)
+    n, d = np.broadcast_arrays(n, d)
+    return n, d
 
 
 def _share_of_cells(n: np.ndarray, d: np.ndarray) -> np.ndarray:
