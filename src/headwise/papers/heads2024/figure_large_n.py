@@ -7,7 +7,7 @@ from dataclasses import replace
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.remarks import (
     epoch_remarks,
-    own_schedule_remarks,
+    schedule_remarks,
     stuck_remark,
     unlike_remark,
 )
@@ -50,7 +50,7 @@ def _present(answers: Answers) -> Presentation:
             "The paper conjectures that no transformer of fixed low rank works for all N, and has "
             "no figure of it. A rising curve at low rank beside a flat one at full rank is what it "
             "expects; finite training cannot prove it.",
-            *own_schedule_remarks(answers, "100,000 steps of 256 and five"),
+            *schedule_remarks(answers, "100,000 steps of 256 and five", printed=False),
             *unlike_remark({"": labelled}),
             *epoch_remarks(rows),
             *stuck_remark(rows, "tokens", "rank"),

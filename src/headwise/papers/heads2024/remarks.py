@@ -11,23 +11,16 @@ from headwise.papers.trained_rows import Place, survivors
 from headwise.runs import Row
 
 
-def schedule_remarks(answers: Answers, printed: str) -> tuple[str, ...]:
-    """What was shortened against the paper, in words."""
+def schedule_remarks(answers: Answers, whole: str, *, printed: bool = True) -> tuple[str, ...]:
+    """What was shortened against the paper, or, where it prints nothing, against scale paper."""
     if answers.scale is Scale.PAPER:
         return ()
+    source, more = "the paper", ", and differences from print are expected"
+    if not printed:
+        source, more = "scale paper", ""
     return (
-        f"The schedule is shortened: {_schedule(answers)}, where the paper has {printed}. Losses "
-        "are those of shorter training, and differences from print are expected.",
-    )
-
-
-def own_schedule_remarks(answers: Answers, planned: str) -> tuple[str, ...]:
-    """The same where the paper has nothing to compare with: against what scale paper would be."""
-    if answers.scale is Scale.PAPER:
-        return ()
-    return (
-        f"The schedule is shortened: {_schedule(answers)}, where scale paper has {planned}. Losses "
-        "are those of shorter training.",
+        f"The schedule is shortened: {_schedule(answers)}, where {source} has {whole}. Losses are "
+        f"those of shorter training{more}.",
     )
 
 
