@@ -1,5 +1,6 @@
 """Configs of real models, as far as attention and sizes go."""
 
+SMALL_LLAMA = {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 2}
 LLAMA3 = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",

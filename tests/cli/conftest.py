@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from headwise.cli.app import main
@@ -59,3 +60,19 @@ def headwise_process() -> Command:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder of what is asked of ``headwise advise``: most of it no good."""
+    np.save(tmp_path / "equal.npy", np.ones((2, 5, 4)))
+    np.save(tmp_path / "nan.npy", np.full((2, 5, 4), np.nan))
+    np.save(tmp_path / "one.npy", np.random.default_rng(0).random((2, 1, 4)))
+    np.save(tmp_path / "ids.npy", np.arange(50).reshape(5, 10))
+    np.save(tmp_path / "images.npy", np.zeros((5, 3, 8, 8), dtype=np.uint8))
+    (tmp_path / "damaged.npy").write_bytes(b"\x93NUMPY nothing")
+    (tmp_path / "empty.txt").write_text(" ")
+    (tmp_path / "small.json").write_text('{"hidden_size": 64, "n_head": 4}')
+    (tmp_path / "word.txt").write_text("hello")
+    (tmp_path / "conv.json").write_text('{"model_type": "resnet"}')
+    return tmp_path

@@ -1,5 +1,4 @@
 import json
-import sys
 import time
 
 import numpy as np
@@ -214,116 +213,6 @@ def test_limits_may_be_written_with_an_exponent(ran, written, plain):
         assert ran(*numbers, written) == ran(*numbers, plain)
 
 
-def test_a_refused_report_leaves_no_file(headwise, tmp_path):
-    assert headwise(*NUMBERS, "--out", tmp_path / "x.pdf").code == 2
-    assert list(tmp_path.iterdir()) == []
-    for name in ("x.HTM", "x"):
-        assert headwise(*NUMBERS, "--out", tmp_path / name).code == 0
-        assert "<svg" in (tmp_path / name).read_text()
-
-
-@pytest.fixture
-def files(tmp_path):
-    np.save(tmp_path / "equal.npy", np.ones((2, 5, 4)))
-    np.save(tmp_path / "nan.npy", np.full((2, 5, 4), np.nan))
-    np.save(tmp_path / "one.npy", np.random.default_rng(0).random((2, 1, 4)))
-    np.save(tmp_path / "ids.npy", np.arange(50).reshape(5, 10))
-    np.save(tmp_path / "images.npy", np.zeros((5, 3, 8, 8), dtype=np.uint8))
-    (tmp_path / "damaged.npy").write_bytes(b"\x93NUMPY nothing")
-    (tmp_path / "empty.txt").write_text(" ")
-    (tmp_path / "small.json").write_text('{"hidden_size": 64, "n_head": 4}')
-    (tmp_path / "word.txt").write_text("hello")
-    (tmp_path / "conv.json").write_text('{"model_type": "resnet"}')
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (("--data", "equal.npy"), 1, "all 10 tokens are equal"),
-        (("--data", "nan.npy"), 1, "40 of 40 token values are not finite"),
-        (("--data", "one.npy"), 1, "one token a sequence"),
-        (("--data", "ids.npy", "--vocabulary", "9"), 1, "outside a vocabulary of 9"),
-        (("--data", "damaged.npy"), 1, "damaged.npy is damaged"),
-        (("--data", "absent.npy"), 1, "there is no file or folder absent.npy"),
-        (("--data", "empty.txt"), 1, "empty.txt holds no text"),
-        (("--data", "word.txt"), 1, "word.txt has too few tokens (1, tokenizer word); pass a text"),
-        (("--data", "images.npy"), 1, "images and vectors as floats"),
-        (("--data", "ids.npy", "--patch", "4"), 1, "leave --patch out, or pass images as floats"),
-        (("--data", "nowhere:loader"), 1, "nowhere:loader failed"),
-        (("--config", "conv.json"), 1, "describes no attention"),
-        (("--config", "absent.json"), 1, "cannot be opened"),
-        (
-            ("--params", "10", "--length", "9", "--width", "8"),
-            1,
-            "the smallest that would is 1 head",
-        ),
-        (("--rank", "99", "--length", "9", "--width", "8"), 1, "rank 99 is above the width, 8"),
-        (
-            ("--multiple-of", "16", "--length", "9", "--width", "8"),
-            1,
-            "headwise: --multiple-of 16 is above the width, 8",
-        ),
-        (("--multiple-of", "0"), 1, "headwise: --multiple-of must be at least 1, got 0"),
-        (
-            ("--rank", "3", "--multiple-of", "2"),
-            1,
-            "pass rank 4, or leave --multiple-of out",
-        ),
-        (("--params", "1.5"), 1, "--params must be a whole number, got 1.5"),
-        (("--params", "nan"), 1, "--params must be a whole number"),
-        (("--kv-bytes", "0"), 1, "--kv-bytes must lie between 1 and"),
-        (
-            ("--config", "small.json", "--params", "100"),
-            1,
-            "nothing fits 100 parameters and 256 cache bytes per token (the present model's) at",
-        ),
-        (("--out", "x.pdf"), 2, "--out x.pdf is not HTML, and the report is: pass --out x.html"),
-        (("--out", "a.b.json"), 2, "pass --out a.b.html"),
-        (("--heads", "65537", "--length", "9", "--width", "8"), 1, "pass at most 65,536"),
-        (("--width", "768"), 2, "--width 768 needs --length (for the law) or --data"),
-        (
-            ("--length", "9", "--width", "8", "--patch", "2"),
-            2,
-            "are read with --patch: pass --data",
-        ),
-        (("--length", "9", "--width", "8", "--tokenizer", "word"), 2, "--tokenizer"),
-        (("--length", "9", "--width", "8", "--size", "32"), 2, "--size"),
-        (
-            ("--length", "9", "--width", "8", "--vocabulary", "9", "--name", "a"),
-            2,
-            "--vocabulary, --name",
-        ),
-        (
-            ("--config", "small.json", "--vocabulary", "9"),
-            2,
-            "only data are read with --vocabulary",
-        ),
-        (("--length", "512"), 2, "--length needs --width"),
-        (("--length", "1.5", "--width", "8"), 1, "must be a whole number"),
-        (("--kind", "mqa"), 2, "--kind"),
-        (("--export", "qwen3", "--json"), 2, "not both"),
-        (("--data", "digits", "--patch", "3"), 1, "choose a patch from 1, 2, 4, 8"),
-        (("--data", "digits", "--length", "17"), 1, "sequences have 16 tokens"),
-        (("--tokenizer", "word"), 2, "--data digits is not read with --tokenizer: leave it out"),
-        (
-            ("--data", "digits", "--size", "8", "--name", "a"),
-            2,
-            "--data digits is not read with --size, --name: leave it out",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_an_exit_code(
-    headwise, files, monkeypatch, arguments, code, words
-):
-    monkeypatch.chdir(files)
-    ran = headwise("advise", *arguments)
-    assert ran.code == code, ran.err
-    assert ran.err.count("\n") == 1
-    assert words in ran.err
-    assert "Traceback" not in ran.err
-
-
 def test_every_form_explains_the_lookup_error_and_none_says_at_least_nothing(headwise, tmp_path):
     page = tmp_path / "report.html"
     out = headwise("advise", "--out", page).out
@@ -383,32 +272,6 @@ def test_advise_and_law_give_the_same_numbers(headwise, ran, length):
     for dim in dims:
         alone = json.loads(headwise("law", "--length", length, "--head-dim", dim, "--json").out)
         assert alone["ratio"] == shown[dim]
-
-
-@pytest.fixture
-def loaders(tmp_path, monkeypatch):
-    (tmp_path / "talking.py").write_text(
-        "import sys\nimport numpy as np\nprint('imported')\n"
-        "def batches():\n"
-        "    for number in range(2):\n"
-        "        print('batch', number)\n"
-        "        yield np.random.default_rng(number).random((4, 6, 8))\n"
-        "def leaving():\n    print('no more')\n    sys.exit(3)\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "talking", raising=False)
-
-
-def test_what_a_loader_prints_goes_to_the_error_stream(headwise, loaders):
-    found = headwise("advise", "--data", "talking:batches", "--json")
-    assert json.loads(found.out)["tokens"]["sequences"] == 8
-    assert found.err.splitlines()[:3] == ["imported", "batch 0", "batch 1"]
-
-
-def test_a_loader_that_exits_gets_one_clear_line(headwise, loaders):
-    found = headwise("advise", "--data", "talking:leaving")
-    assert (found.code, found.out) == (1, "")
-    assert "headwise: talking:leaving ended itself by sys.exit(3); name a function" in found.err
 
 
 def test_slow_work_is_told_of_beside_json(headwise, monkeypatch):
