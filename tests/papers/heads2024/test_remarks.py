@@ -40,8 +40,8 @@ def of_scheduling(presentation):
 @pytest.mark.parametrize(
     ("exhibit", "panel", "curves"),
     [
-        (FIGURE_RANK_DEPTH, {"layers": 3}, "copies"),
-        (FIGURE_RANK_DEPTH, {"layers": 5}, "copies"),
+        (FIGURE_RANK_DEPTH, {"layers": 1}, "copies"),
+        (FIGURE_POSITIONS, {"layers": 3}, "positions"),
         (FIGURE_POSITIONS, {"layers": 1}, "positions"),
         (FIGURE_ROLE_OF_N, {}, "tokens"),
         (FIGURE_ROLE_OF_D, {}, "width"),
@@ -113,6 +113,7 @@ def test_a_run_that_learnt_nothing_and_a_cell_left_out_are_named():
     stuck = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 1.0 if s.layers == 5 else 0.3)
     told = " ".join(stuck.remarks)
     assert "runs ended above the trivial loss" in told
-    assert "5 layers, c 2 at r = 1, 2, 4, 8, 32" in told
+    many_points = presented(FIGURE_ROLE_OF_N, Scale.GPU, lambda s: 0.3)
+    assert "not trained here: N = 256 at r = 1." in " ".join(many_points.remarks)
     whole = presented(FIGURE_RANK_DEPTH, Scale.PAPER, lambda s: 0.3)
     assert not any(words in " ".join(whole.remarks) for words in ("not trained", "ended above"))
