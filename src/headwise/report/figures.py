@@ -260,7 +260,7 @@ def _name_levels(axes: Axes, panel: Panel) -> None:
         near = before is not None and shown - before < LEVEL_ROOM
         before, column = shown, column + 1 if near else 0
         place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        inwards = 0.015 + 0.25 * column
+        inwards = 0.015 + 0.3 * column
         where = (1 - inwards if falls else inwards, height)
         place["ha"] = "right" if falls else "left"
         axes.annotate(name, where, xytext=(0, 2), color="0.35", fontsize=8, **place)

@@ -24,6 +24,29 @@ def test_a_panel_of_zero_output_says_so():
     assert [p.title for p in fresh] == ["1 layer", "3 layers", "5 layers"]
 
 
+def test_a_curve_of_zero_output_is_a_named_level_and_others_keep_their_colours():
+    # What is invented for fresh data is 1.2 times larger: there all four have learnt something.
+    fixed, fresh = presented(
+        FIGURE_ROLE_OF_D, Scale.GPU, lambda s: 0.995 if s.width == 64 else 0.4
+    ).panels
+    assert [len(curve.mean) for curve in fixed.curves] == [5, 0, 5, 5]
+    assert [len(curve.mean) for curve in fresh.curves] == [5, 5, 5, 5]
+    assert ("d = 64: zero output", 1.0) in fixed.levels
+    assert not any("64" in name for name, height in fixed.levels if "trivial" in name)
+    assert not any("zero" in name for name, _ in fresh.levels)
+
+
+def test_a_setting_none_of_whose_runs_learnt_is_named_once():
+    stuck = presented(FIGURE_ROLE_OF_D, Scale.GPU, lambda s: 1.0 if s.width == 256 else 0.3)
+    (told,) = [remark for remark in stuck.remarks if "trivial loss" in remark]
+    assert told.startswith("20 of 80 runs ended above the trivial loss: width 256 in all 20 runs.")
+    one = presented(
+        FIGURE_ROLE_OF_D, Scale.GPU, lambda s: 1.0 if s.rank == 4 == s.width / 16 else 0.3
+    )
+    (told,) = [remark for remark in one.remarks if "trivial loss" in remark]
+    assert "width 64, rank 4, fixed, seed 0; width 64, rank 4, fixed, seed 1" in told
+
+
 @pytest.mark.parametrize("exhibit", [FIGURE_ROLE_OF_D, FIGURE_ROLE_OF_N], ids=lambda e: e.name)
 def test_a_caption_states_no_rate(exhibit):
     assert "rate" not in exhibit.caption

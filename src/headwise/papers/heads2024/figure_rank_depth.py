@@ -19,6 +19,7 @@ from headwise.papers.heads2024.trained import (
     depth_words,
     ends_early,
     exponent,
+    of_zero_output,
     protocol_panels,
     protocol_table,
     scheduled,
@@ -36,9 +37,6 @@ SIZES = {
     Scale.GPU: (64, 16),
     Scale.PAPER: (64, 16),
 }
-
-#: The labels are unit vectors, so zero output has a loss of 1; this near is not told from it.
-ZERO_OUTPUT = 1e-3
 
 Printed = dict[tuple[int, float], dict[Place, float]]
 
@@ -126,8 +124,7 @@ def _labelled(rows: list[Row]) -> dict[int, dict[str, list[Row]]]:
 
 def _told_if_zero(panel: Panel) -> Panel:
     """A panel all of whose losses are 1, that of zero output, says so in its title."""
-    values = [value for curve in panel.curves for value in curve.mean.y]
-    if values and all(abs(value - 1) <= ZERO_OUTPUT for value in values):
+    if of_zero_output(value for curve in panel.curves for value in curve.mean.y):
         return replace(panel, title=f"{panel.title}: zero output")
     return panel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headwise.papers.exhibit import Answers, Scale
@@ -161,11 +161,22 @@ def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
     stuck = [row for row in survivors(rows) if _learnt_nothing(row)]
     if not stuck:
         return ()
-    told = "; ".join(_named(row, fields) for row in stuck)
+    told = "; ".join(_settings(stuck, rows, fields))
     return (
         f"{len(stuck)} of {len(rows)} runs ended above the trivial loss: {told}. "
         "Nothing was learnt there; they count in means and bands.",
     )
+
+
+def _settings(stuck: list[Row], rows: list[Row], fields: Sequence[str]) -> Iterator[str]:
+    """Runs by their fields; those of one value of the first at once, if none of them learnt."""
+    first = fields[0]
+    for value in dict.fromkeys(row[first] for row in stuck):
+        own, ran = ([r for r in some if r[first] == value] for some in (stuck, rows))
+        if len(own) == len(ran) > 1:
+            yield f"{first} {value} in all {len(own)} runs"
+        else:
+            yield from (_named(row, fields) for row in own)
 
 
 def _named(row: Row, fields: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from headwise.experiments.train_neighbours import TrainNeighbours
 from headwise.papers.exhibit import grid
 from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import Schedule
-from headwise.papers.trained_rows import Place, over_seeds, seeds_by, trained_curve
+from headwise.papers.trained_rows import OverSeeds, Place, over_seeds, seeds_by, trained_curve
 from headwise.report import Panel, Table
 from headwise.runs import Row, Spec
 
@@ -106,12 +106,17 @@ def protocol_panels(
     ``place`` is that field and its name in words; printed values belong to the fixed set.
     """
     for protocol, (_, words) in SHOWN.items():
-        curves = []
+        found, beside = {}, printed if printed and protocol == "fixed" else {}
         for label, rows in labelled.items():
             own = [row for row in rows if row["protocol"] == protocol]
-            beside = (printed or {}).get(label) if protocol == "fixed" else None
-            points = seeds_by(own, place[0], shown_field(own, protocol))
-            curves.append(trained_curve(label, points, beside))
+            found[label] = seeds_by(own, place[0], shown_field(own, protocol))
+        zero = _named_zero(found)
+        curves = [
+            # An empty curve, so that the others keep their colours.
+            trained_curve(label, {} if label in zero else points, beside.get(label))
+            for label, points in found.items()
+        ]
+        learnt = {label: rows for label, rows in labelled.items() if label not in zero}
         yield Panel(
             title,
             place[1],
@@ -119,10 +124,34 @@ def protocol_panels(
             tuple(curves),
             x_scale="log",
             y_scale="log",
-            levels=baselines(labelled),
+            levels=(*baselines(learnt), *((f"{label}: zero output", 1.0) for label in zero)),
             x_ticks=tuple(sorted({row[place[0]] for rows in labelled.values() for row in rows})),
             shared_y=True,
         )
+
+
+#: Targets are unit vectors, so zero output has a loss of 1; this near is not told from it.
+ZERO_OUTPUT = 1e-3
+
+
+def of_zero_output(losses: Iterable[float]) -> bool:
+    """Whether there are losses, and all are that of zero output.
+
+    >>> of_zero_output([1.0002, 1.0]), of_zero_output([0.9, 1.0]), of_zero_output([])
+    (True, False, False)
+    """
+    losses = list(losses)
+    return bool(losses) and all(abs(loss - 1) <= ZERO_OUTPUT for loss in losses)
+
+
+def _named_zero(found: Mapping[str, Mapping[Place, OverSeeds]]) -> list[str]:
+    """Curves of zero output, better told by name than drawn; unless the whole panel is that."""
+    zero = [
+        label
+        for label, points in found.items()
+        if of_zero_output(point.mean for point in points.values())
+    ]
+    return zero if len(zero) < len(found) else []
 
 
 #: Baselines no further apart than this share are drawn as one line, at their mean.
