@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from headwise.errors import HeadwiseError
 from headwise.experiments.train_together import ask_together, stackable
 from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import chosen
@@ -109,4 +110,7 @@ def _tell(group: Sequence[TrainingRun], spent: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except HeadwiseError as error:
+        sys.exit(str(error))

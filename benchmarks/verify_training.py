@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from headwise.errors import HeadwiseError
 from headwise.experiments.kinds import Kinds
 from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import CATALOGUE
@@ -172,4 +173,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except HeadwiseError as error:
+        sys.exit(str(error))

@@ -147,6 +147,14 @@ def test_the_star_of_what_differs_is_explained_once(headwise, tmp_path):
     assert "1 layers" not in ran.out
 
 
+def test_a_figure_without_printed_values_still_says_what_to_know_of_it(headwise, tmp_path):
+    ran = headwise(
+        "reproduce", "heads2024/figure_role_of_d", "--from-records", "--out", tmp_path / "out"
+    )
+    assert "heads2024/figure_role_of_d, to know of it:" in ran.out
+    assert "width 256 in all 20 runs" in " ".join(ran.out.split())
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
 def test_a_device_that_is_not_there(headwise, tmp_path):
     ran = headwise("reproduce", QUICK, "--device", "cuda", "--store", tmp_path / "s.db")

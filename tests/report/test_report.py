@@ -82,12 +82,22 @@ def test_ticks_and_levels_are_those_given():
         (curve(),),
         "log",
         x_ticks=(2, 6, 96),
-        levels=(("a", 0.6),),
+        levels=(("a", 0.6), ("", 0.59)),
     )
     (axes,) = draw([panel]).axes
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["2", "6", "96"]
     assert [text.get_text() for text in axes.texts] == ["a"]
-    assert any(list(line.get_ydata()) == [0.6, 0.6] for line in axes.lines)
+    drawn = [list(line.get_ydata()) for line in axes.lines]
+    assert [0.6, 0.6] in drawn and [0.59, 0.59] in drawn
+
+
+def test_a_level_without_a_name_moves_no_other_name():
+    def place(*levels):
+        (axes,) = draw([Panel("Rank", "head dimension", "rank", (curve(),), levels=levels)]).axes
+        (text,) = axes.texts
+        return text.xy
+
+    assert place(("a", 0.6), ("", 0.599)) == place(("a", 0.6))
 
 
 def heights(*y):

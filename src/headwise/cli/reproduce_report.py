@@ -11,7 +11,7 @@ import typer
 
 from headwise.cli.console import print_json, screen
 from headwise.papers.comparison import FLOOR, STANDARD_ERRORS, Cell, comparison_table, verdict
-from headwise.papers.exhibit import Exhibit
+from headwise.papers.exhibit import Exhibit, Presentation
 from headwise.papers.pages import summary_table, write_exhibits
 from headwise.papers.recorded import recorded_scales
 from headwise.papers.reproduction import Reproduced, State, Wanted, state_in
@@ -79,20 +79,28 @@ def _state(wanted: Wanted, store: Store | None) -> State:
 
 def _print(found: Sequence[Reproduced], files: Sequence[Path]) -> None:
     for one in found:
-        differing = (
-            [cell for cell in one.presentation.cells if cell.differs] if (one.presentation) else []
-        )
-        if differing:
-            screen().print(f"[bold]{one.wanted.exhibit.name}[/bold] differs from print in:")
-            typer.echo(comparison_table(differing).text())
-            typer.echo(STAR)
-            for remark in one.presentation.remarks if one.presentation else ():
-                screen().print(f"• {remark}", highlight=False, markup=False)
-            typer.echo()
+        if one.presentation is not None:
+            _print_differences(one.wanted.exhibit.name, one.presentation)
     for line in failed_claims(found):
         typer.echo(line)
     typer.echo(summary_table(found).text())
     typer.echo(f"\nreport: {files[0]}")
+
+
+def _print_differences(name: str, shown: Presentation) -> None:
+    """What differs from print, and what to know of it; or of a figure that has no values there."""
+    differing = [cell for cell in shown.cells if cell.differs]
+    if differing:
+        screen().print(f"[bold]{name}[/bold] differs from print in:")
+        typer.echo(comparison_table(differing).text())
+        typer.echo(STAR)
+    elif shown.cells or not shown.remarks:
+        return
+    else:
+        screen().print(f"[bold]{name}[/bold], to know of it:")
+    for remark in shown.remarks:
+        screen().print(f"• {remark}", highlight=False, markup=False)
+    typer.echo()
 
 
 def failed_claims(found: Sequence[Reproduced]) -> list[str]:

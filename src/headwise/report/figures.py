@@ -97,9 +97,9 @@ class Curve:
 class Panel:
     """One pair of axes, labelled in words.
 
-    ``x_ticks`` are the places that are named on the horizontal axis, ``levels`` names and
-    heights of dashed horizontal lines, ``law_label`` what the thin lines are. Panels of one label
-    with ``shared_y`` have one vertical range.
+    ``x_ticks`` are the places that are named on the horizontal axis, ``levels`` names (or none, "")
+    and heights of dashed horizontal lines, ``law_label`` what the thin lines are. Panels of one
+    label with ``shared_y`` have one vertical range.
 
     >>> Panel("Rank levels off", "head dimension", "rank / tokens", ()).x_scale
     'linear'
@@ -255,7 +255,8 @@ LEVEL_ROOM = 0.07
 def _name_levels(axes: Axes, panel: Panel) -> None:
     # Just above the line, at the edge where curves are far from it.
     before, column, falls = None, 0, _falls(panel)
-    for name, height in sorted(panel.levels, key=lambda level: level[1]):
+    named = [level for level in panel.levels if level[0]]
+    for name, height in sorted(named, key=lambda level: level[1]):
         shown = axes.transAxes.inverted().transform(axes.transData.transform((1, height)))[1]
         near = before is not None and shown - before < LEVEL_ROOM
         before, column = shown, column + 1 if near else 0

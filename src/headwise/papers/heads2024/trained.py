@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from statistics import mean
 from typing import Any
 
 from headwise.experiments.train_neighbours import TrainNeighbours
@@ -154,19 +153,19 @@ def _named_zero(found: Mapping[str, Mapping[Place, OverSeeds]]) -> list[str]:
     return zero if len(zero) < len(found) else []
 
 
-#: Baselines no further apart than this share are drawn as one line, at their mean.
+#: Baselines no further apart than this share have one name, above the highest of them.
 ALIKE = 0.03
 
 
 def baselines(labelled: Mapping[str, list[Row]]) -> tuple[tuple[str, float], ...]:
-    """The trivial baseline, once if the curves share it, else once for those that lie together.
+    """The trivial baseline, once if curves share it; those that lie together have one name.
 
     >>> baselines({"N = 4": [{"trivial": 0.66}], "N = 16": [{"trivial": 0.89}]})
     (('trivial, N = 4', 0.66), ('trivial, N = 16', 0.89))
     >>> baselines({"N = 16": [{"trivial": 0.89}], "N = 64": [{"trivial": 0.89}], "N = 4": []})
     (('trivial', 0.89),)
-    >>> baselines({f"N = {n}": [{"trivial": t}] for n, t in ((4, 0.5), (16, 0.75), (64, 0.76))})
-    (('trivial, N = 4', 0.5), ('trivial, N = 16, 64', 0.755))
+    >>> baselines({f"N = {n}": [{"trivial": t}] for n, t in ((4, 0.5), (16, 0.76), (64, 0.75))})
+    (('trivial, N = 4', 0.5), ('', 0.75), ('trivial, N = 16, 64', 0.76))
     """
     found = {label: rows[0]["trivial"] for label, rows in labelled.items() if rows}
     if len(set(found.values())) == 1:
@@ -178,10 +177,12 @@ def baselines(labelled: Mapping[str, list[Row]]) -> tuple[tuple[str, float], ...
         else:
             lines.append({label: value})
     order = list(found)
-    return tuple(
-        (f"trivial, {_joined(sorted(line, key=order.index))}", mean(line.values()))
-        for line in lines
-    )
+    levels: list[tuple[str, float]] = []
+    for line in lines:
+        *others, highest = sorted(set(line.values()))
+        levels += [("", value) for value in others]
+        levels.append((f"trivial, {_joined(sorted(line, key=order.index))}", highest))
+    return tuple(levels)
 
 
 def _joined(labels: list[str]) -> str:
