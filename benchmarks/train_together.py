@@ -84,6 +84,7 @@ def main() -> int:
     command = (
         f"python benchmarks/train_together.py {' '.join(asked.exhibits)} --scale {asked.scale} "
         f"--device {asked.device} --store {Path(asked.store).name}"
+        f"{' --from-records' if asked.from_records else ''}"
     )
     start = time.monotonic()
     with Store.open(asked.store) as store:
