@@ -12,6 +12,10 @@ import torch
 
 from headwise.papers.catalogue import CATALOGUE
 from headwise.papers.exhibit import Scale
+from headwise.papers.heads2024.figure_role_of_d import FIGURE_ROLE_OF_D
+from headwise.runs import Store
+from headwise.runs.attempt import stamp
+from headwise.runs.outcome import Failure
 
 QUICK = "rank2026/figure_6"
 
@@ -145,6 +149,25 @@ def test_the_star_of_what_differs_is_explained_once(headwise, tmp_path):
     assert "• The schedule is shortened" in ran.out
     assert "1 layer, c 2, r 1 " in ran.out
     assert "1 layers" not in ran.out
+
+
+def test_runs_that_need_a_gpu_are_refused_before_the_first(headwise, tmp_path):
+    store = tmp_path / "runs.db"
+    ran = headwise("reproduce", "heads2024/figure_role_of_d", "--scale", "gpu", "--store", store)
+    line = ran.one_line(1)
+    assert "40 of 40 runs take products in TF32, which a cpu has not; pass --device cuda" in line
+    with Store.open(str(store)) as known:
+        assert not known.plan(FIGURE_ROLE_OF_D.specs(Scale.GPU)).failed
+
+
+def test_what_failed_before_is_told_with_the_way_to_ask_again(headwise, tmp_path):
+    store = tmp_path / "runs.db"
+    specs = FIGURE_ROLE_OF_D.specs(Scale.MINIATURE)
+    with Store.open(str(store)) as known:
+        known.put(specs[0], Failure(specs[0].key, "no room", stamp(specs[0], "cpu", 0.1, "test")))
+    named = ("reproduce", "heads2024/figure_role_of_d", "--store", store, "--out", tmp_path / "o")
+    assert "1 failed before and are left; --retry asks them again" in headwise(*named).err
+    assert "failed before" not in headwise(*named, "--retry").err
 
 
 def test_a_figure_without_printed_values_still_says_what_to_know_of_it(headwise, tmp_path):

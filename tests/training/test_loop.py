@@ -1,6 +1,9 @@
 """Curves, protocols, streams, divergence; what the settings refuse."""
 
 import math
+import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -198,6 +201,44 @@ def test_one_model_means_one():
 def test_settings_that_cannot_work_are_refused(told, hint):
     with pytest.raises(BadInputError, match=hint):
         settings(**told)
+
+
+def test_a_model_of_another_size_than_the_task_is_named():
+    wide = NeighbourShape(width=32, tokens=3, rank=8, mlp_width=8).build
+    with pytest.raises(
+        BadInputError, match=r"variant 'wide' .* shape \(3, 16\): .* sizes of the task"
+    ):
+        train({"wide": wide}, FarthestNeighbour(16, 3), Settings(steps=1, batch=2))
+
+
+#: Of the wrong type, which these tests would refuse before headwise does: asked in a plain Python.
+WRONG_TYPES = """
+from headwise.data import FarthestNeighbour
+from headwise.errors import BadInputError
+from headwise.models import NeighbourShape
+from headwise.training import Settings, train
+
+shape, task = NeighbourShape(width=16, tokens=3, rank=8), FarthestNeighbour(16, 3)
+for attempt in (
+    lambda: Settings(steps=1, seeds=3),
+    lambda: Settings(steps=1, learning_rates=0.01),
+    lambda: train({"r=8": shape}, task, Settings(steps=1)),
+):
+    try:
+        attempt()
+    except BadInputError as error:
+        print(error)
+"""
+
+
+def test_wrong_types_are_refused_with_what_would_work():
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG_TYPES], capture_output=True, text=True, check=True, timeout=120
+    )
+    seeds, rates, builder = done.stdout.splitlines()
+    assert re.search(r"seeds=3 does not work; pass a tuple .* such as \(0, 1\)", seeds)
+    assert re.search(r"learning_rates=0.01 .* such as \(0.01,\)", rates)
+    assert re.search(r"variant 'r=8' .* builds nothing; pass .*\.build", builder)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:99", "meta", "mps", "xla"])

@@ -97,5 +97,5 @@ def reproduce(
     else:
         wanted = reproduce_choice.wanted(exhibits, scale or "miniature")
         executor = reproduce_choice.executor(device, cluster, workers, store)
-        found = reproduce_choice.computed(wanted, executor, store, retry)
+        found = reproduce_choice.computed(wanted, executor, store, device=device, retry=retry)
     reproduce_report.show(found, out, as_json, workers)

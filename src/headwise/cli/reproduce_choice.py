@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from headwise.cli.console import UsageError, complain
 from headwise.cli.run_progress import run_watcher
@@ -22,6 +23,7 @@ from headwise.runs import (
     ClusterExecutor,
     Executor,
     LocalExecutor,
+    Spec,
     Store,
     command_line,
     run,
@@ -29,7 +31,7 @@ from headwise.runs import (
     sweep,
 )
 from headwise.runs.locations import DEFAULT_STORE
-from headwise.training.device import refuse_absent
+from headwise.training.device import known_device, refuse_absent
 
 
 def wanted(names: list[str], scale_name: str) -> list[Wanted]:
@@ -90,16 +92,32 @@ def executor(
     return LocalExecutor(workers=workers or alone, device=device, scratch=scratch)
 
 
-def computed(asked: list[Wanted], by: Executor, place: str | None, retry: bool) -> list[Reproduced]:
+def computed(
+    asked: list[Wanted], by: Executor, place: str | None, *, device: str, retry: bool
+) -> list[Reproduced]:
     """Compute what is missing, store it, and present what is there."""
     with Store.open() if place is None else Store.open(place) as store:
         plan = store.plan(all_specs(asked))
         plan = plan.retrying() if retry else plan
+        if plan.failed and not retry:
+            complain(f"{len(plan.failed)} failed before and are left; --retry asks them again")
+        _refuse_tf32(plan.work, device)
         try:
             run(plan, by, store, watcher=run_watcher(), command=command_line(sys.argv))
         finally:
             sweep(scratch_beside(place or DEFAULT_STORE), store.answered())
         return [from_store(store, one) for one in asked]
+
+
+def _refuse_tf32(work: Sequence[Spec], device: str) -> None:
+    """Runs of scale gpu round their products as GPUs do: said before a hundred of them fail."""
+    there = known_device(device).type
+    wanting = [spec for spec in work if spec.content.get("dtype") == "tf32"]
+    if wanting and there != "cuda":
+        raise BadInputError(
+            f"{len(wanting)} of {len(work)} runs take products in TF32, which a {there} has not",
+            hint="pass --device cuda, or --from-records to draw what was recorded",
+        )
 
 
 def _scale(name: str) -> Scale:

@@ -69,6 +69,8 @@ def _told(exhibit: Exhibit, one: Reproduced) -> str:
     lines = [f"### {one.title}", ""]
     if one.presentation is not None and one.presentation.panels:
         lines += [f"![{one.title}]({FIGURES}/{figure_name(exhibit)})", ""]
+    cells = one.presentation.cells if one.presentation is not None else ()
+    lines += [f"Printed values: {verdict(cells)}.", ""] * bool(cells)
     claims = one.presentation.claims if one.presentation is not None else ()
     lines += [f"* {words}: {'holds' if holds else 'does not hold'}" for words, holds in claims]
     lines += [""] * bool(claims)

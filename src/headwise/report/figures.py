@@ -192,11 +192,16 @@ def _names(panel: Panel) -> tuple[str, ...]:
     law = any(len(curve.law) for curve in panel.curves)
     least = any(len(curve.least) for curve in panel.curves)
     return (
-        *(curve.label for curve in panel.curves),
+        *(curve.label for curve in panel.curves if _drawn(curve)),
         *(["printed"] if printed else []),
         *([panel.law_label] if law else []),
         *(["minimum"] if least else []),
     )
+
+
+def _drawn(curve: Curve) -> bool:
+    """Whether anything of a curve is in the picture, so that the legend should name it."""
+    return any(len(line) for line in (curve.mean, curve.printed, curve.law))
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
@@ -264,7 +269,9 @@ def _name_levels(axes: Axes, panel: Panel) -> None:
         inwards = 0.015 + 0.3 * column
         where = (1 - inwards if falls else inwards, height)
         place["ha"] = "right" if falls else "left"
-        axes.annotate(name, where, xytext=(0, 2), color="0.35", fontsize=8, **place)
+        # A level that runs through the name of another fades there.
+        behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
+        axes.annotate(name, where, xytext=(0, 2), color="0.35", fontsize=8, bbox=behind, **place)
 
 
 def _falls(panel: Panel) -> bool:
@@ -280,7 +287,8 @@ def _draw_curve(axes: Axes, curve: Curve, number: int, alpha: float) -> None:
     looks["linestyle"] = LINES[number % len(LINES)]
     if curve.style == "rings":
         looks = {"linestyle": "none", "markersize": 8, "markerfacecolor": "none"}
-    axes.plot(x, y, marker=marker, color=colour, label=curve.label, **looks)
+    label = curve.label if _drawn(curve) else None
+    axes.plot(x, y, marker=marker, color=colour, label=label, **looks)
     if curve.spread:
         low = [value - half for value, half in zip(y, curve.spread, strict=True)]
         high = [value + half for value, half in zip(y, curve.spread, strict=True)]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from headwise.data import Batch, Task
+from headwise.errors import BadInputError, HeadwiseError
 from headwise.training.curve import CurveRow
 from headwise.training.description import described
 from headwise.training.device import refuse_absent
@@ -47,6 +48,7 @@ class Ensemble:
     def __init__(self, variants: Mapping[str, Builder], task: Task, settings: Settings) -> None:
         self.variants, self.task, self.settings = dict(variants), task, settings
         refuse_absent(settings.device)
+        _refuse_no_builder(variants)
         self.members = settings.members(variants)
         models = [_placed(variants[m.variant](m.seed), settings) for m in self.members]
         groups = _groups([member.variant for member in self.members])
@@ -99,7 +101,18 @@ class Ensemble:
 
     def _answers(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         with rounded(self.settings):
-            return self.forward(parameters, batch.inputs).to(self.settings.dtype)
+            try:
+                return self.forward(parameters, batch.inputs).to(self.settings.dtype)
+            except (RuntimeError, TypeError) as error:
+                if not isinstance(error, torch.OutOfMemoryError):
+                    self._refuse_unfit()
+                raise
+
+    def _refuse_unfit(self) -> None:
+        """Give each variant one example alone: a model of another size than the task is named."""
+        for index, (name, build) in enumerate(self.variants.items()):
+            example = [part[index, :1].cpu() for part in self.tested.inputs]
+            _try(name, build(0).to(self.settings.dtype), example)
 
     @torch.no_grad()
     def examine(self) -> tuple[Tensor, Tensor]:
@@ -145,6 +158,28 @@ class Ensemble:
     def parameters(self) -> dict[str, Tensor]:
         """A copy of all parameters, by name, members first, on the CPU."""
         return {n: v.clone() for n, v in self.layout.cut(self.state.flat.cpu()).items()}
+
+
+def _refuse_no_builder(variants: Mapping[str, Builder]) -> None:
+    for name, build in variants.items():
+        if not callable(build):
+            raise BadInputError(
+                f"variant {name!r} is {build!r}, which builds nothing",
+                hint="pass a function from a seed to a model, such as NeighbourShape().build",
+            )
+
+
+@torch.no_grad()
+def _try(name: str, model: nn.Module, example: Sequence[Tensor]) -> None:
+    try:
+        model(*example)
+    except (RuntimeError, TypeError, HeadwiseError) as error:
+        sizes = " and ".join(str(tuple(part.shape[1:])) for part in example)
+        reason = str(error).splitlines()[0]
+        raise BadInputError(
+            f"variant {name!r} does not take the task's inputs of shape {sizes}: {reason}",
+            hint="build it for the sizes of the task",
+        ) from error
 
 
 def _placed(model: nn.Module, settings: Settings) -> nn.Module:

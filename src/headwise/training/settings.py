@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from numbers import Real
@@ -105,9 +105,11 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "evaluation", "micro_batches", "epoch", "rows_per_decade"):
             _refuse(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        _refuse("seeds", self.seeds, len(self.seeds) > 0, "at least one seed")
-        rates = self.learning_rates
-        _refuse("learning_rates", rates, len(rates) > 0 and min(rates) > 0, "rates above zero")
+        seeds, rates = self.seeds, self.learning_rates
+        several = isinstance(seeds, Sequence) and len(seeds) > 0
+        _refuse("seeds", seeds, several, "a tuple of at least one seed, such as (0, 1)")
+        several = isinstance(rates, Sequence) and len(rates) > 0 and min(rates) > 0
+        _refuse("learning_rates", rates, several, "a tuple of rates above zero, such as (0.01,)")
         self._refuse_odd_warm_ups()
         whole = self.batch % self.micro_batches == 0
         _refuse("micro_batches", self.micro_batches, whole, f"a divisor of batch={self.batch}")

@@ -164,7 +164,7 @@ def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
     told = "; ".join(_settings(stuck, rows, fields))
     return (
         f"{len(stuck)} of {len(rows)} runs ended above the trivial loss: {told}. "
-        "Nothing was learnt there; they count in means and bands.",
+        "Nothing was learnt there; no mean leaves them out.",
     )
 
 
