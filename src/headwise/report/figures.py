@@ -270,8 +270,8 @@ def _name_levels(axes: Axes, panel: Panel) -> None:
         where = (1 - inwards if falls else inwards, height)
         place["ha"] = "right" if falls else "left"
         # A level that runs through the name of another fades there.
-        behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
-        axes.annotate(name, where, xytext=(0, 2), color="0.35", fontsize=8, bbox=behind, **place)
+        behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0}
+        axes.annotate(name, where, xytext=(0, 3), color="0.35", fontsize=8, bbox=behind, **place)
 
 
 def _falls(panel: Panel) -> bool:
