@@ -10,12 +10,12 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from headwise.errors import HeadwiseError
 from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Scale
 from headwise.papers.recorded import record
 from headwise.papers.reproduction import Wanted, state_in
 from headwise.runs import Store
+from scripts import run_script
 
 RECORDS = Path(__file__).parents[1] / "src" / "headwise" / "papers" / "records"
 
@@ -39,18 +39,15 @@ def main() -> None:
     scales = [Scale(asked.scale)] if asked.scale else [s for s in Scale if s != Scale.MINIATURE]
     if "://" not in asked.store and not Path(asked.store).exists():
         raise SystemExit(f"there is no store {asked.store}; pass one that headwise reproduce wrote")
-    try:
-        with Store.open(asked.store) as store:
-            paths = [
-                record(one.exhibit, one.scale, store.records_of(one.specs()), asked.out)
-                for one in whole(store, asked.exhibits, scales)
-            ]
-    except HeadwiseError as error:
-        raise SystemExit(str(error)) from None
+    with Store.open(asked.store) as store:
+        paths = [
+            record(one.exhibit, one.scale, store.records_of(one.specs()), asked.out)
+            for one in whole(store, asked.exhibits, scales)
+        ]
     for path in paths:
         print(f"{path.relative_to(asked.out)}: {path.stat().st_size} bytes")
     print(f"{len(paths)} records written")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

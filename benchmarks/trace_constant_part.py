@@ -5,8 +5,8 @@
 
 trains the heads paper's encoder (two layers, 8 copies, 16 points, fresh data, a rate that rises by
 the slope with each step) with torch's own AdamW; with ``--plain`` an encoder put together from
-torch's own layers. It prints as it goes: the sum of the rates so far, the test loss, the cosine of
-outputs to their targets, the length of the mean output direction (1: all outputs point one way),
+torch's own layers. The table at the end has the sum of the rates so far, the test loss, the cosine
+of outputs to their targets, the length of the mean output direction (1: all outputs point one way),
 the scale of the last norm, and, before the norms of both MLPs, the length of a token and of what
 sets it apart from the mean token. On a CPU width 256 takes some minutes.
 """
@@ -25,6 +25,8 @@ from headwise.data import FarthestNeighbour
 from headwise.models import NeighbourShape
 from headwise.models.norms import UnitNorm
 from headwise.report import Table
+from headwise.training.device import refuse_absent
+from scripts import run_script
 
 #: The paper has 16 points and 8 copies; its MLP is this wide at every width.
 TOKENS, COPIES, MLP_WIDTH = 16, 8, 2048
@@ -64,18 +66,18 @@ class PlainBlock(nn.Module):
         return self.mlp_norm(tokens + self.mlp(tokens))
 
 
-def encoder(width: int, rank: int, seed: int, plain: bool) -> nn.Module:
+def encoder(shape: NeighbourShape, seed: int, plain: bool) -> nn.Module:
     """headwise's encoder as the exhibits train it, or the plain one."""
     if plain:
         torch.manual_seed(seed)
-        return nn.Sequential(*(PlainBlock(width, rank) for _ in range(2)))
-    sizes = {"tokens": TOKENS, "layers": 2, "copies": COPIES, "mlp_width": MLP_WIDTH}
-    return NeighbourShape(width=width, rank=rank, **sizes).build(seed)
+        return nn.Sequential(*(PlainBlock(shape.width, shape.rank) for _ in range(shape.layers)))
+    return shape.build(seed)
 
 
-def last_norms(model: nn.Module) -> list[UnitNorm]:
+def mlp_norms(model: nn.Module) -> list[UnitNorm]:
     """The norm after each layer's MLP, in order."""
-    return [norm for name, norm in model.named_modules() if name.endswith("mlp_norm")]  # pyright: ignore[reportReturnType]
+    ends = [module for name, module in model.named_modules() if name.endswith("mlp_norm")]
+    return [norm for norm in ends if isinstance(norm, UnitNorm)]
 
 
 def watch(norms: Sequence[nn.Module]) -> dict[int, Lengths]:
@@ -91,8 +93,9 @@ def watch(norms: Sequence[nn.Module]) -> dict[int, Lengths]:
 
 
 @torch.no_grad()
-def told(answers: Tensor, wanted: Tensor) -> tuple[str, ...]:
+def tested(model: nn.Module, points: Tensor, wanted: Tensor) -> tuple[str, ...]:
     """Loss, cosine to the target, and how far all answers point one way."""
+    answers = model(points)
     ways = nn.functional.normalize(answers, dim=-1)
     loss = (answers - wanted).square().sum(-1).mean()
     return (
@@ -104,12 +107,15 @@ def told(answers: Tensor, wanted: Tensor) -> tuple[str, ...]:
 
 def trace(asked: argparse.Namespace) -> Table:
     """Train, and look twenty times."""
-    width, task = asked.width, FarthestNeighbour(asked.width, TOKENS)
-    model = encoder(width, asked.rank or width, asked.seed, asked.plain).to(asked.device)
-    norms = last_norms(model)
+    refuse_absent(asked.device)
+    sizes = {"tokens": TOKENS, "layers": 2, "copies": COPIES, "mlp_width": MLP_WIDTH}
+    shape = NeighbourShape(width=asked.width, rank=asked.rank or asked.width, **sizes)
+    task = FarthestNeighbour(shape.width, TOKENS)
+    model = encoder(shape, asked.seed, asked.plain).to(asked.device)
+    norms = mlp_norms(model)
     generator, seen = torch.Generator(asked.device).manual_seed(asked.seed), watch(norms)
     optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.0)
-    (test, answers), rates, lines = _drawn(task, 256, generator), 0.0, []
+    test, rates, lines = _drawn(task, 256, generator), 0.0, []
     for step in range(1, asked.steps + 1):
         optimiser.param_groups[0]["lr"] = asked.slope * step
         rates += asked.slope * step
@@ -119,7 +125,7 @@ def trace(asked: argparse.Namespace) -> Table:
         loss.backward()
         optimiser.step()
         if step % max(1, asked.steps // 20) == 0:
-            now = told(model(test), answers)
+            now = tested(model, *test)
             lengths = [f"{one.token:.2f} {one.apart:.2g}" for one in seen.values()]
             lines.append((step, f"{rates:.3f}", *now, f"{float(norms[-1].scale):.3f}", *lengths))
             print(f"step {step} of {asked.steps}", file=sys.stderr, flush=True)
@@ -147,4 +153,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

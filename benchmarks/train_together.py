@@ -11,12 +11,10 @@ answered, so that a widened schedule trains only what it adds.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.errors import HeadwiseError
 from headwise.experiments.train_together import ask_together, stackable
 from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import chosen
@@ -27,6 +25,7 @@ from headwise.papers.reproduction import Wanted, all_specs
 from headwise.runs import Answer, Store
 from headwise.runs.attempt import checked_rows, stamp
 from headwise.training.curve import CurveRow
+from scripts import run_script
 
 
 def take_recorded(store: Store, names: list[str], scale: Scale) -> int:
@@ -111,7 +110,4 @@ def _tell(group: Sequence[TrainingRun], spent: float) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except HeadwiseError as error:
-        sys.exit(str(error))
+    run_script(main)

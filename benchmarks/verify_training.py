@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from headwise.errors import HeadwiseError
 from headwise.experiments.kinds import Kinds
 from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import CATALOGUE
@@ -25,7 +23,7 @@ from headwise.papers.recorded import recorded, recorded_scales
 from headwise.runs import Record, parsed_spec
 from headwise.runs.provenance import device_name
 from headwise.training import CurveRow, curve_steps
-from headwise.training.device import known_device
+from scripts import run_script
 
 #: Rounding differs between versions and kernels, and training makes it grow.
 TOLERANCES = ((10, 1e-3), (200, 0.05))
@@ -86,7 +84,7 @@ def verify_cell(record: Record, device: str = "cpu", steps: int = 200) -> Verifi
     spec = parsed_spec(Kinds, record.spec)
     if not isinstance(spec, TrainingRun):
         raise TypeError(f"{spec.label} was not trained")
-    here = possible_on(device, spec)
+    here = made_possible(device, spec)
     again = _beginning(here, device, steps)
     differences: dict[int, float] = {}
     for row in record.rows:
@@ -105,9 +103,9 @@ def verify_cell(record: Record, device: str = "cpu", steps: int = 200) -> Verifi
     )
 
 
-def possible_on(device: str, spec: TrainingRun) -> TrainingRun:
+def made_possible(device: str, spec: TrainingRun) -> TrainingRun:
     """The spec, in float32 where it asks for TF32 and the device has none."""
-    if spec.dtype != "tf32" or known_device(device).type == "cuda":
+    if spec.possible_on(device):
         return spec
     return spec.model_copy(update={"dtype": "float32"})
 
@@ -173,7 +171,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except HeadwiseError as error:
-        sys.exit(str(error))
+    run_script(main)

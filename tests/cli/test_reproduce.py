@@ -155,7 +155,7 @@ def test_runs_that_need_a_gpu_are_refused_before_the_first(headwise, tmp_path):
     store = tmp_path / "runs.db"
     ran = headwise("reproduce", "heads2024/figure_role_of_d", "--scale", "gpu", "--store", store)
     line = ran.one_line(1)
-    assert "40 of 40 runs take products in TF32, which a cpu has not; pass --device cuda" in line
+    assert "40 of 40 runs take products in tf32, which 'cpu' has not; pass --device cuda" in line
     with Store.open(str(store)) as known:
         assert not known.plan(FIGURE_ROLE_OF_D.specs(Scale.GPU)).failed
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from headwise.cli.console import UsageError, complain
 from headwise.cli.run_progress import run_watcher
 from headwise.errors import BadInputError
+from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Exhibit, Scale
 from headwise.papers.recorded import recorded_scales
@@ -31,7 +32,7 @@ from headwise.runs import (
     sweep,
 )
 from headwise.runs.locations import DEFAULT_STORE
-from headwise.training.device import known_device, refuse_absent
+from headwise.training.device import refuse_absent
 
 
 def wanted(names: list[str], scale_name: str) -> list[Wanted]:
@@ -101,7 +102,7 @@ def computed(
         plan = plan.retrying() if retry else plan
         if plan.failed and not retry:
             complain(f"{len(plan.failed)} failed before and are left; --retry asks them again")
-        _refuse_tf32(plan.work, device)
+        _refuse_impossible(plan.work, device)
         try:
             run(plan, by, store, watcher=run_watcher(), command=command_line(sys.argv))
         finally:
@@ -109,13 +110,14 @@ def computed(
         return [from_store(store, one) for one in asked]
 
 
-def _refuse_tf32(work: Sequence[Spec], device: str) -> None:
+def _refuse_impossible(work: Sequence[Spec], device: str) -> None:
     """Runs of scale gpu round their products as GPUs do: said before a hundred of them fail."""
-    there = known_device(device).type
-    wanting = [spec for spec in work if spec.content.get("dtype") == "tf32"]
-    if wanting and there != "cuda":
+    training = [spec for spec in work if isinstance(spec, TrainingRun)]
+    impossible = [spec for spec in training if not spec.possible_on(device)]
+    if impossible:
         raise BadInputError(
-            f"{len(wanting)} of {len(work)} runs take products in TF32, which a {there} has not",
+            f"{len(impossible)} of {len(work)} runs take products in {impossible[0].dtype}, which "
+            f"{device!r} has not",
             hint="pass --device cuda, or --from-records to draw what was recorded",
         )
 

@@ -80,24 +80,24 @@ def _state(wanted: Wanted, store: Store | None) -> State:
 def _print(found: Sequence[Reproduced], files: Sequence[Path]) -> None:
     for one in found:
         if one.presentation is not None:
-            _print_differences(one.wanted.exhibit.name, one.presentation)
+            _print_notes(one.wanted.exhibit.name, one.presentation)
     for line in failed_claims(found):
         typer.echo(line)
     typer.echo(summary_table(found).text())
     typer.echo(f"\nreport: {files[0]}")
 
 
-def _print_differences(name: str, shown: Presentation) -> None:
-    """What differs from print, and what to know of it; or of a figure that has no values there."""
+def _print_notes(name: str, shown: Presentation) -> None:
+    """What differs from print, with the remarks; these alone where there is no value in print."""
     differing = [cell for cell in shown.cells if cell.differs]
     if differing:
         screen().print(f"[bold]{name}[/bold] differs from print in:")
         typer.echo(comparison_table(differing).text())
         typer.echo(STAR)
-    elif shown.cells or not shown.remarks:
-        return
-    else:
+    elif shown.remarks and not shown.cells:
         screen().print(f"[bold]{name}[/bold], to know of it:")
+    else:
+        return
     for remark in shown.remarks:
         screen().print(f"• {remark}", highlight=False, markup=False)
     typer.echo()

@@ -12,6 +12,7 @@ from headwise.data import Task
 from headwise.runs import Row, Spec, device, scratch
 from headwise.training import Fixed, Fresh, Saving, Settings, Trained, train
 from headwise.training.curve import Sink, nowhere
+from headwise.training.device import can_round
 
 #: New data at every step, or one set again and again as in the heads paper.
 Protocol = Literal["fixed", "fresh"]
@@ -60,6 +61,10 @@ class TrainingRun(Spec, frozen=True):
     def ask(self) -> list[Row]:
         """Train, and tell how each seed fared."""
         return self.rows_of(self.trained())
+
+    def possible_on(self, device: str) -> bool:
+        """Whether the device takes products as this spec wants them."""
+        return can_round(device, self.dtype)
 
     def settings(self, on: str) -> Settings:
         """The whole run as training is told it."""

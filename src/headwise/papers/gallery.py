@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headwise.papers.comparison import RULE, comparison_table, verdict
-from headwise.papers.exhibit import Exhibit, Scale
+from headwise.papers.exhibit import Exhibit, Presentation, Scale
 from headwise.papers.pages import claims_held, claims_table
 from headwise.papers.reproduction import Reproduced, Wanted, from_records, largest_recorded
 from headwise.report import Table, draw, inline_svg
@@ -66,14 +66,15 @@ def story_part(found: Shown) -> str:
 
 
 def _told(exhibit: Exhibit, one: Reproduced) -> str:
-    lines = [f"### {one.title}", ""]
-    if one.presentation is not None and one.presentation.panels:
+    lines, known = [f"### {one.title}", ""], one.presentation or Presentation()
+    if known.panels:
         lines += [f"![{one.title}]({FIGURES}/{figure_name(exhibit)})", ""]
-    cells = one.presentation.cells if one.presentation is not None else ()
-    lines += [f"Printed values: {verdict(cells)}.", ""] * bool(cells)
-    claims = one.presentation.claims if one.presentation is not None else ()
-    lines += [f"* {words}: {'holds' if holds else 'does not hold'}" for words, holds in claims]
-    lines += [""] * bool(claims)
+    if known.cells:
+        lines += [f"Printed values: {verdict(known.cells)}.", ""]
+    lines += [
+        f"* {words}: {'holds' if holds else 'does not hold'}" for words, holds in known.claims
+    ]
+    lines += [""] * bool(known.claims)
     link = f"[{exhibit.name}](exhibits.md#{_anchor(exhibit)})"
     return "\n".join([*lines, f"Scale {one.wanted.scale.value}; every number: {link}.", ""])
 

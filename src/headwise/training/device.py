@@ -36,3 +36,12 @@ def refuse_absent(name: str) -> None:
 def _absent(name: str) -> BadInputError:
     there = "cpu or cuda" if torch.cuda.is_available() else "cpu"
     return BadInputError(f"there is no device {name!r} on this machine", hint=f"pass {there}")
+
+
+def can_round(device: str, precision: str) -> bool:
+    """Whether a device takes products in this precision: TF32 is for GPUs alone.
+
+    >>> can_round("cpu", "float32"), can_round("cpu", "tf32")
+    (True, False)
+    """
+    return precision != "tf32" or known_device(device).type == "cuda"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from itertools import groupby
@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from headwise.data import Batch, Task
-from headwise.errors import BadInputError, HeadwiseError
 from headwise.training.curve import CurveRow
 from headwise.training.description import described
 from headwise.training.device import refuse_absent
 from headwise.training.encoder import StackedEncoder
+from headwise.training.misfits import Builder, refuse_misfits, refuse_no_builder
 from headwise.training.optimiser import FlatParameters, Optimiser
 from headwise.training.precision import exact_products, products, rounded
 from headwise.training.settings import Settings
@@ -25,8 +25,6 @@ from headwise.training.stacking import Stacked, StackedModules, stack
 from headwise.training.stacks import written_out
 from headwise.training.state import State
 from headwise.training.streams import cast, examination, training_noise
-
-Builder = Callable[[int], nn.Module]
 
 
 class Ensemble:
@@ -48,7 +46,7 @@ class Ensemble:
     def __init__(self, variants: Mapping[str, Builder], task: Task, settings: Settings) -> None:
         self.variants, self.task, self.settings = dict(variants), task, settings
         refuse_absent(settings.device)
-        _refuse_no_builder(variants)
+        refuse_no_builder(variants)
         self.members = settings.members(variants)
         models = [_placed(variants[m.variant](m.seed), settings) for m in self.members]
         groups = _groups([member.variant for member in self.members])
@@ -105,14 +103,8 @@ class Ensemble:
                 return self.forward(parameters, batch.inputs).to(self.settings.dtype)
             except (RuntimeError, TypeError) as error:
                 if not isinstance(error, torch.OutOfMemoryError):
-                    self._refuse_unfit()
+                    refuse_misfits(self.variants, self.tested.inputs)
                 raise
-
-    def _refuse_unfit(self) -> None:
-        """Give each variant one example alone: a model of another size than the task is named."""
-        for index, (name, build) in enumerate(self.variants.items()):
-            example = [part[index, :1].cpu() for part in self.tested.inputs]
-            _try(name, build(0).to(self.settings.dtype), example)
 
     @torch.no_grad()
     def examine(self) -> tuple[Tensor, Tensor]:
@@ -158,28 +150,6 @@ class Ensemble:
     def parameters(self) -> dict[str, Tensor]:
         """A copy of all parameters, by name, members first, on the CPU."""
         return {n: v.clone() for n, v in self.layout.cut(self.state.flat.cpu()).items()}
-
-
-def _refuse_no_builder(variants: Mapping[str, Builder]) -> None:
-    for name, build in variants.items():
-        if not callable(build):
-            raise BadInputError(
-                f"variant {name!r} is {build!r}, which builds nothing",
-                hint="pass a function from a seed to a model, such as NeighbourShape().build",
-            )
-
-
-@torch.no_grad()
-def _try(name: str, model: nn.Module, example: Sequence[Tensor]) -> None:
-    try:
-        model(*example)
-    except (RuntimeError, TypeError, HeadwiseError) as error:
-        sizes = " and ".join(str(tuple(part.shape[1:])) for part in example)
-        reason = str(error).splitlines()[0]
-        raise BadInputError(
-            f"variant {name!r} does not take the task's inputs of shape {sizes}: {reason}",
-            hint="build it for the sizes of the task",
-        ) from error
 
 
 def _placed(model: nn.Module, settings: Settings) -> nn.Module:

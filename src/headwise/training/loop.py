@@ -13,7 +13,8 @@ from headwise.data import Task
 from headwise.errors import BadInputError
 from headwise.training.checkpoint import Saving, resume, save
 from headwise.training.curve import CurveRow, Sink, curve_steps, nowhere
-from headwise.training.ensemble import Builder, Ensemble
+from headwise.training.ensemble import Ensemble
+from headwise.training.misfits import Builder
 from headwise.training.replay import replayed
 from headwise.training.settings import Member, Settings
 

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 
 from headwise.errors import BadInputError
-from headwise.training.device import known_device
+from headwise.training.device import can_round, known_device
 
 Precision = Literal["float32", "tf32", "bf16", "float64"]
 Execution = Literal["graph", "eager"]
@@ -136,7 +136,7 @@ class Settings:
         known = ("float32", "tf32", "bf16", "float64")
         _refuse("precision", self.precision, self.precision in known, f"one of {known}")
         if known_device(self.device).type != "cuda":
-            possible = self.precision != "tf32"
+            possible = can_round(self.device, self.precision)
             _refuse("precision", self.precision, possible, "'float32' on a CPU; tf32 needs a GPU")
             _refuse("execution", self.execution, self.execution != "graph", "'eager' on a CPU")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from headwise.papers.comparison import OTHER_SIZES, Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.costs import cheap_first
+from headwise.papers.heads2024.levels import of_zero_output
 from headwise.papers.heads2024.remarks import (
     epoch_remarks,
     left_out_remark,
@@ -19,7 +20,6 @@ from headwise.papers.heads2024.trained import (
     depth_words,
     ends_early,
     exponent,
-    of_zero_output,
     protocol_panels,
     protocol_table,
     scheduled,
