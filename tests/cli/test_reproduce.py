@@ -178,6 +178,15 @@ def test_a_figure_without_printed_values_still_says_what_to_know_of_it(headwise,
     assert "width 256 in all 20 runs" in " ".join(ran.out.split())
 
 
+def test_of_several_exhibits_remarks_on_what_is_not_printed_are_left_to_the_report(
+    headwise, tmp_path
+):
+    names = ("heads2024/figure_role_of_d", "heads2024/figure_large_n")
+    ran = headwise("reproduce", *names, "--from-records", "--out", tmp_path / "out")
+    assert "to know of it" not in ran.out
+    assert "width 256 in all 20 runs" in (tmp_path / "out" / "report.html").read_text()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
 def test_a_device_that_is_not_there(headwise, tmp_path):
     ran = headwise("reproduce", QUICK, "--device", "cuda", "--store", tmp_path / "s.db")

@@ -80,21 +80,24 @@ def _state(wanted: Wanted, store: Store | None) -> State:
 def _print(found: Sequence[Reproduced], files: Sequence[Path]) -> None:
     for one in found:
         if one.presentation is not None:
-            _print_notes(one.wanted.exhibit.name, one.presentation)
+            _print_notes(one.wanted.exhibit.name, one.presentation, alone=len(found) == 1)
     for line in failed_claims(found):
         typer.echo(line)
     typer.echo(summary_table(found).text())
     typer.echo(f"\nreport: {files[0]}")
 
 
-def _print_notes(name: str, shown: Presentation) -> None:
-    """What differs from print, with the remarks; these alone where there is no value in print."""
+def _print_notes(name: str, shown: Presentation, *, alone: bool) -> None:
+    """What differs from print, with the remarks; where nothing is printed these, if asked alone.
+
+    Of many exhibits the report has the remarks: here they would push the summary out of sight.
+    """
     differing = [cell for cell in shown.cells if cell.differs]
     if differing:
         screen().print(f"[bold]{name}[/bold] differs from print in:")
         typer.echo(comparison_table(differing).text())
         typer.echo(STAR)
-    elif shown.remarks and not shown.cells:
+    elif alone and shown.remarks and not shown.cells:
         screen().print(f"[bold]{name}[/bold], to know of it:")
     else:
         return
