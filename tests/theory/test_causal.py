@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import special
 
@@ -53,6 +53,7 @@ def test_many_dimensions_reach_the_barrier(n):
 
 
 @settings(deadline=None, max_examples=25)
+@example(n=2, d=128)
 @given(n=st.integers(2, 10**12), d=st.integers(1, 10**5))
 def test_every_size_has_a_share_below_the_barrier(n, d):
     share = float(causal_share(n, d))
