@@ -5,14 +5,15 @@ writes the same rows as ``headwise reproduce --scale gpu``, several times faster
 otherwise idle between small kernels. Cheap settings come first, or with ``--dear-first`` last;
 ``--seconds`` starts none later. With ``--checkpoints FOLDER`` a setting that was cut short goes
 on when this is called again. With ``--from-records`` the rows that come with the package count as
-answered, so that a widened schedule trains only what it adds.
+answered, so that a widened schedule trains only what it adds. ``--only layers=3`` trains the
+settings that have this value.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headwise.experiments.train_together import ask_together, stackable
@@ -42,10 +43,17 @@ def take_recorded(store: Store, names: list[str], scale: Scale) -> int:
     return known
 
 
-def groups(store: Store, names: list[str], scale: Scale) -> list[list[TrainingRun]]:
-    """What is missing, cheap groups first."""
+def groups(
+    store: Store, names: list[str], scale: Scale, only: Mapping[str, str]
+) -> list[list[TrainingRun]]:
+    """What is missing and has the wanted values, cheap groups first."""
     specs = store.plan(all_specs([Wanted(exhibit, scale) for exhibit in chosen(names)])).work
-    found = stackable(spec for spec in specs if isinstance(spec, TrainingRun))
+    found = stackable(
+        spec
+        for spec in specs
+        if isinstance(spec, TrainingRun)
+        and all(str(spec.content.get(name)) == value for name, value in only.items())
+    )
     return sorted(found, key=lambda group: sum(map(run_seconds, group)))
 
 
@@ -79,18 +87,21 @@ def main() -> int:
     parser.add_argument("--dear-first", action="store_true", help="the longest setting first")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start none later")
     parser.add_argument("--from-records", action="store_true", help="train what has no row yet")
+    parser.add_argument("--only", action="append", default=[], metavar="FIELD=VALUE")
     asked = parser.parse_args()
+    only = dict(pair.split("=", 1) for pair in asked.only)
     command = (
         f"python benchmarks/train_together.py {' '.join(asked.exhibits)} --scale {asked.scale} "
         f"--device {asked.device} --store {Path(asked.store).name}"
         f"{' --from-records' if asked.from_records else ''}"
+        f"{''.join(f' --only {pair}' for pair in asked.only)}"
     )
     start = time.monotonic()
     with Store.open(asked.store) as store:
         if asked.from_records:
             known = take_recorded(store, asked.exhibits, asked.scale)
             print(f"{known} answers come with headwise")
-        left = groups(store, asked.exhibits, asked.scale)[:: -1 if asked.dear_first else 1]
+        left = groups(store, asked.exhibits, asked.scale, only)[:: -1 if asked.dear_first else 1]
         for number, group in enumerate(left):
             if time.monotonic() - start > asked.seconds:
                 print(f"time is up, {len(left) - number} groups are left")
