@@ -27,14 +27,14 @@ def store(tmp_path):
 
 def test_without_the_records_everything_is_left(script, store):
     specs = FIGURE_ROLE_OF_D.specs(Scale.GPU)
-    left = script.groups(store, [NAME], Scale.GPU)
+    left = script.groups(store, [NAME], Scale.GPU, {})
     assert sum(map(len, left)) == len(specs)
 
 
 def test_recorded_rows_are_answers_and_stay_as_they_are(script, store):
     specs = FIGURE_ROLE_OF_D.specs(Scale.GPU)
     assert script.take_recorded(store, [NAME], Scale.GPU) == len(specs)
-    assert script.groups(store, [NAME], Scale.GPU) == []
+    assert script.groups(store, [NAME], Scale.GPU, {}) == []
     assert dict(store.records_of(specs)) == dict(recorded(FIGURE_ROLE_OF_D, Scale.GPU))
 
 
@@ -48,7 +48,7 @@ def test_a_longer_schedule_is_trained_and_the_rest_is_not(script, store, monkeyp
     longer = own | {16: replace(own[16], steps=2 * own[16].steps)}
     monkeypatch.setitem(schedules.ROLE_OF_D, Scale.GPU, longer)
     script.take_recorded(store, [NAME], Scale.GPU)
-    left = [spec for group in script.groups(store, [NAME], Scale.GPU) for spec in group]
+    left = [spec for group in script.groups(store, [NAME], Scale.GPU, {}) for spec in group]
     assert {(spec.width, spec.steps) for spec in left} == {(16, longer[16].steps)}
 
 

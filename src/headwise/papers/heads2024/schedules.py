@@ -95,9 +95,12 @@ RANK_DEPTH: ByDepth = {
         **{(3, c): (Schedule(8000, more=_slow_start(0.01, 0.5)),) for c in (1, 8, 64)},
         **{(5, c): (Schedule(6000, more=_slow_start(0.0018, 0.6)),) for c in (1, 8, 64)},
     },
-    Scale.PAPER: {(n, c): (Schedule(100_000, seeds=FIVE),) for n in (1, 3, 5) for c in (1, 8, 64)}
-    # The panel that is trained as printed, except that products are rounded to TF32.
-    | {(3, 1): (Schedule(100_000, seeds=TWO_THEN_THREE, more={"dtype": "tf32"}),)},
+    # As printed, except that products are rounded to TF32: the one difference, and half the time.
+    Scale.PAPER: {
+        (n, c): (Schedule(100_000, seeds=TWO_THEN_THREE, more={"dtype": "tf32"}),)
+        for n in (1, 3, 5)
+        for c in (1, 8, 64)
+    },
 }
 
 #: (layers, copies) -> schedules at the paper's rate, beside the fast ones: where several heads
