@@ -14,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from headwise.runs import ClusterExecutor, LocalExecutor, Silent, Store, run, write_records
+from headwise.progress import NoProgress
+from headwise.runs import ClusterExecutor, LocalExecutor, Store, run, write_records
 from headwise.runs.examples import Square
 from headwise.runs.provenance import code_version
 
@@ -29,18 +30,18 @@ def milliseconds_per_spec(executor_of, specs: int) -> list[float]:
         with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "r.db") as store:
             plan = store.plan([Square(number=number) for number in range(specs)])
             clock = Clock()
-            run(plan, executor_of(), store, watcher=clock)
+            run(plan, executor_of(), store, progress=clock)
             rounds.append(1000 * (clock.times[-1] - clock.times[0]) / (specs - 1))
     return rounds
 
 
-class Clock(Silent):
-    """A watcher that notes when each outcome was stored."""
+class Clock(NoProgress):
+    """Notes when each outcome was stored."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def finished(self, spec, outcome):
+    def advance(self, steps: int = 1) -> None:
         """Note the time."""
         self.times.append(time.perf_counter())
 
@@ -51,7 +52,7 @@ def seconds_to_start(executor_of) -> list[float]:
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "r.db") as store:
             start, clock = time.perf_counter(), Clock()
-            run(store.plan([Square(number=1)]), executor_of(), store, watcher=clock)
+            run(store.plan([Square(number=1)]), executor_of(), store, progress=clock)
             rounds.append(clock.times[0] - start)
     return rounds
 

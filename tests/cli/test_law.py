@@ -7,7 +7,6 @@ import json
 import pytest
 
 from headwise.cli.app import main
-from headwise.cli.law import _in_percents
 from headwise.cli.law_curve import curve_of, terminal_plot
 from headwise.theory import barrier_ratio, corrected_law, critical_head_dim, ready_ratio
 from headwise.theory.ready import UPPER_BOUND
@@ -152,12 +151,3 @@ def test_a_figure_that_cannot_be_written_is_refused_before_the_answer(capsys, tm
     code, out, err = run(capsys, "--length", "100", "--plot", str(tmp_path / name))
     assert (code, out) == (1, "")
     assert len(err.splitlines()) == 1
-
-
-def test_shares_become_whole_percents():
-    steps: list[int] = []
-    tell = _in_percents(steps.append)
-    for _ in range(300):
-        tell(1 / 300)
-    assert 99 <= sum(steps) <= 100
-    assert set(steps) <= {0, 1}

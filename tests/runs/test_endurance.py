@@ -9,7 +9,8 @@ from collections import Counter
 from pathlib import Path
 from threading import Thread
 
-from headwise.runs import Failure, Silent, Store, run
+from headwise.progress import NoProgress
+from headwise.runs import Failure, Store, run
 from runs import drive
 from runs.questions import Cube, Poison, Slow, asked
 
@@ -17,19 +18,19 @@ from runs.questions import Cube, Poison, Slow, asked
 PATIENCE = 60
 
 
-class KillsOne(Silent):
+class KillsOne(NoProgress):
     """Once three specs are answered, kills the worker of the next one that begins."""
 
     def __init__(self, trace: Path):
         self.trace, self.answers, self.victim = trace, 0, None
         self.killer = Thread(target=self._kill)
 
-    def finished(self, spec, outcome):
+    def advance(self, steps=1):
         self.answers += 1
         if self.answers == 3:
             self.killer.start()
 
-    def ended(self):
+    def stop(self):
         self.killer.join()
 
     def _kill(self):
@@ -46,7 +47,7 @@ def test_a_killed_worker_loses_no_result_and_repeats_only_what_was_in_flight(
     trace = tmp_path / "trace"
     specs = [Slow(number=number, seconds=0.4, trace=str(trace)) for number in range(10)]
     killer = KillsOne(trace)
-    tally = run(store.plan(specs), executor, store, watcher=killer)
+    tally = run(store.plan(specs), executor, store, progress=killer)
     assert (tally.answered, tally.failed) == (10, 0)
     for record in store.records().of(specs):
         number = record.spec["number"]
@@ -179,7 +180,7 @@ def test_these_tests_would_see_a_repeated_spec(store, tmp_path):
     spec = Slow(number=1, seconds=0, trace=str(tmp_path / "trace"))
     for _ in range(2):
         executor = LocalExecutor(workers=1)
-        outcomes = list(executor.outcomes([spec], Silent().started))
+        outcomes = list(executor.outcomes([spec], lambda spec: None))
         executor.close()
         assert not isinstance(outcomes[0], Failure)
     assert len(asked(tmp_path / "trace")) == 2

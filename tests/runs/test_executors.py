@@ -14,7 +14,8 @@ import pytest
 
 import headwise
 from headwise.errors import BadInputError, ExecutorError, MissingExtraError
-from headwise.runs import ClusterExecutor, Failure, LocalExecutor, Silent, attempt, run
+from headwise.progress import NoProgress
+from headwise.runs import ClusterExecutor, Failure, LocalExecutor, attempt, run
 from headwise.runs.executors import cluster
 from headwise.runs.executors.turns import Turns
 from headwise.runs.provenance import command_line
@@ -22,7 +23,7 @@ from runs.questions import Cube, Poison, Slow, Threads
 
 
 def rows(executor, specs):
-    outcomes = executor.outcomes(specs, Silent().started)
+    outcomes = executor.outcomes(specs, lambda spec: None)
     return {outcome.key: outcome.rows[0] for outcome in outcomes}
 
 
@@ -125,14 +126,14 @@ def test_a_cluster_that_runs_elsewhere(dask_elsewhere, store, tmp_path, monkeypa
     monkeypatch.setattr(cluster, "PATIENCE", 2.0)
     endless = [Slow(number=n, seconds=60, trace=str(tmp_path / "trace")) for n in (7, 8)]
 
-    class EndsTheCluster(Silent):
-        def started(self, spec):
+    class EndsTheCluster(NoProgress):
+        def show(self, item):
             scheduler.kill()
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     start = time.monotonic()
     with pytest.raises(ExecutorError, match=r"what it had answered is stored: start it again"):
-        run(store.plan(endless), ClusterExecutor(address), store, watcher=EndsTheCluster())
+        run(store.plan(endless), ClusterExecutor(address), store, progress=EndsTheCluster())
     assert time.monotonic() - start < 30
     assert len(store.plan([*fine, *endless]).answered) == 3
 
@@ -155,9 +156,9 @@ def test_no_workers_do_no_work():
 
 
 UNGUARDED = """
-from headwise.runs import LocalExecutor, Silent
+from headwise.runs import LocalExecutor
 from headwise.runs.examples import Square
-print(list(LocalExecutor(1).outcomes([Square(number=1)], Silent().started)))
+print(list(LocalExecutor(1).outcomes([Square(number=1)], lambda spec: None)))
 """
 
 
@@ -186,7 +187,7 @@ def test_a_spec_that_a_worker_cannot_load_has_failed():
     examples.Absent = Local
     executor = LocalExecutor(workers=1)
     try:
-        (outcome,) = executor.outcomes([Local(number=1)], Silent().started)
+        (outcome,) = executor.outcomes([Local(number=1)], lambda spec: None)
     finally:
         executor.close()
         del examples.Absent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,6 +20,7 @@ from headwise.advice.curves import RankCurve, Start, head_dim_grid
 from headwise.advice.embedding import TokenSet, as_seen
 from headwise.attention.masks import EVERYTHING, Causal, Mask
 from headwise.attention.scores import logits
+from headwise.progress import SILENT, Progress
 from headwise.randomness import stream, stream_seed
 from headwise.shapes import Float
 from headwise.spectra import count
@@ -30,8 +30,6 @@ from headwise.threads import one_thread
 
 #: The largest head dimension measured.
 MOST_HEAD_DIM = 128
-
-Progress = Callable[[int], None]
 
 #: Sequences, and heads for each, from which the plateau by theory is known to 0.014 on the digits.
 _PLATEAU_SEQUENCES, _PLATEAU_DRAWS = 16, 8
@@ -48,7 +46,7 @@ class Sampling:
     """
 
     seed: int = 0
-    progress: Progress = lambda done: None
+    progress: Progress = SILENT
     mask: MaskName = "none"
 
     def __post_init__(self) -> None:
@@ -69,7 +67,7 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
         def drawn(number: int) -> Float[Tensor, " dims"]:
             seed = stream_seed(sampling.seed, number)
             found = ratios_of_seed(tokens, start, dims, seed, sampling.mask, few)
-            sampling.progress(1)
+            sampling.progress.advance()
             return found
 
         return drawn

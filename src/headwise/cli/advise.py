@@ -267,7 +267,8 @@ def _measured(
     from headwise.advice.measuring import Sampling
     from headwise.advice.question import checked_size
     from headwise.advice.sources import OPTIONS, Reading, kind_of, tokens_from
-    from headwise.cli.console import progress
+    from headwise.cli.progress_bar import progress_bar
+    from headwise.progress import tracked
 
     idle = ", ".join(f"--{name}" for name in options if name not in OPTIONS[kind_of(data)])
     if idle:
@@ -277,8 +278,8 @@ def _measured(
         checked_size("the width", sizes[1], 2, 10**5)
     tokens = tokens_from(data, Reading(width=sizes[1], length=length, **options))  # type: ignore[arg-type]
     curves = 2 if drawing[1] == "none" else 3
-    with progress("measuring ranks", total=curves * 2 * FIRST) as advance:
-        return evidence_of(tokens, None, Sampling(drawing[0], advance, drawing[1]))
+    with tracked(progress_bar(), "measuring ranks", curves * 2 * FIRST) as progress:
+        return evidence_of(tokens, None, Sampling(drawing[0], progress, drawing[1]))
 
 
 def _give(answer: Advice, export: Forms | None, as_json: bool, out: Path | None) -> None:

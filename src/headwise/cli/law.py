@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,17 +61,17 @@ def law(
 def _answer_one(
     length: float, head_dim: float, fraction: float, mask: MaskName, as_json: bool
 ) -> None:
-    from headwise.cli.console import print_json, progress, screen
+    from headwise.cli.console import print_json, screen
     from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
     from headwise.theory.ready import UPPER_BOUND
 
     critical = critical_head_dim(length, fraction, mask)
     found = ready_ratio(length, head_dim, mask)
     if found.method == UPPER_BOUND:
+        from headwise.cli.progress_bar import progress_bar
         from headwise.theory import predict_ratio
 
-        with progress("simulating", total=100) as advance:
-            found = predict_ratio(length, head_dim, progress=_in_percents(advance), mask=mask)
+        found = predict_ratio(length, head_dim, progress=progress_bar(), mask=mask)
     if as_json:
         keys = ("length", "head_dim", "ratio", "error", "method")
         answer = {key: getattr(found, key) for key in keys} | {"critical_head_dim": critical}
@@ -80,19 +79,6 @@ def _answer_one(
         print_json(answer | {"fraction": fraction, "barrier": barrier, "mask": mask})
     else:
         screen().print(_in_words(found, critical, fraction, mask))
-
-
-def _in_percents(advance: Callable[[int], None]) -> Callable[[float], None]:
-    """The library tells shares of the whole; the bar counts whole percents of it."""
-    done, told = 0.0, 0
-
-    def tell(share: float) -> None:
-        nonlocal done, told
-        done += 100 * share
-        advance(int(done) - told)
-        told = int(done)
-
-    return tell
 
 
 def _in_words(found: Prediction, critical: int, fraction: float, mask: MaskName) -> str:
@@ -108,11 +94,11 @@ def _in_words(found: Prediction, critical: int, fraction: float, mask: MaskName)
 
 
 def _answer_with_curve(length: float, fraction: float, mask: MaskName, as_json: bool) -> None:
-    from headwise.cli.console import print_json, progress, screen
+    from headwise.cli.console import print_json, screen
     from headwise.cli.law_curve import curve_of, table, terminal_plot
+    from headwise.cli.progress_bar import progress_bar
 
-    with progress("computing the curve", total=100) as advance:
-        curve = curve_of(length, fraction, mask, _in_percents(advance))
+    curve = curve_of(length, fraction, mask, progress_bar())
     if as_json:
         print_json(curve.as_json())
         return

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headwise.progress import SILENT, Progress, tracked
 from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
 from headwise.theory.columns import MAX_HEAD_DIM
-from headwise.theory.progress import Progress, silent
 from headwise.theory.ready import UPPER_BOUND
 from headwise.theory.sizes import Whole
 from headwise.theory.under_mask import MaskName
@@ -51,7 +51,7 @@ class Curve:
 
 
 def curve_of(
-    length: Whole, fraction: float, mask: MaskName = "none", progress: Progress = silent
+    length: Whole, fraction: float, mask: MaskName = "none", progress: Progress = SILENT
 ) -> Curve:
     """Powers of two up to well beyond the critical head dimension, and that dimension itself."""
     critical = critical_head_dim(length, fraction, mask)
@@ -59,12 +59,13 @@ def curve_of(
     last = min(max(4 * critical, 64), MAX_HEAD_DIM)
     dims = sorted({2**power for power in range(int(math.log2(last)) + 1)} | {critical})
     rows, errors = [], []
-    for dim in dims:
-        # Simulating rows of a long sequence would take minutes; the bound is shown instead.
-        found = ready_ratio(n, dim, mask)
-        rows.append((dim, found.ratio, found.method))
-        errors.append(None if found.method == UPPER_BOUND else found.error)
-        progress(1 / len(dims))
+    with tracked(progress, "computing the curve", len(dims)):
+        for dim in dims:
+            # Simulating rows of a long sequence would take minutes; the bound is shown instead.
+            found = ready_ratio(n, dim, mask)
+            rows.append((dim, found.ratio, found.method))
+            errors.append(None if found.method == UPPER_BOUND else found.error)
+            progress.advance()
     barrier = barrier_ratio(n, mask)
     return Curve(n, fraction, critical, barrier, tuple(rows), tuple(errors), mask)
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import torch
 
-from headwise.cli.console import dtype_name, progress
+from headwise.cli.console import dtype_name
+from headwise.cli.progress_bar import progress_bar
 from headwise.cli.rank_input import Subject
+from headwise.progress import tracked
 from headwise.spectra import Count, LogWeights, Measurement, Tolerance, measure
 
 #: Entries measured at a time: few enough to bound memory and to move the progress bar.
@@ -38,11 +40,11 @@ def measured(subject: Subject, rule: Tolerance) -> list[Row]:
     *batch, n, m = subject.values.shape
     places = list(product(*map(range, batch)))
     rows: list[Row] = []
-    with progress("measuring", len(places)) as advance:
+    with tracked(progress_bar(), "measuring", len(places)) as progress:
         for part in _parts(subject.source, max(1, min(MATRICES, STRIDE // (n * m)))):
             found = list(_rows(measure(part, rule), places[len(rows) :]))
             rows += found
-            advance(len(found))
+            progress.advance(len(found))
     return rows
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from headwise.cli.console import UsageError, complain
-from headwise.cli.run_progress import run_watcher
+from headwise.cli.progress_bar import progress_bar
 from headwise.errors import BadInputError
 from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import chosen
@@ -104,7 +104,7 @@ def computed(
             complain(f"{len(plan.failed)} failed before and are left; --retry asks them again")
         _refuse_impossible(plan.work, device)
         try:
-            run(plan, by, store, watcher=run_watcher(), command=command_line(sys.argv))
+            run(plan, by, store, progress=progress_bar(), command=command_line(sys.argv))
         finally:
             sweep(scratch_beside(place or DEFAULT_STORE), store.answered())
         return [from_store(store, one) for one in asked]

@@ -4,7 +4,6 @@ from headwise.runs.driver import Tally, run
 from headwise.runs.executors import ClusterExecutor, Executor, LocalExecutor
 from headwise.runs.outcome import Answer, Failure, Outcome
 from headwise.runs.plan import Plan
-from headwise.runs.progress import Silent, Watcher
 from headwise.runs.provenance import Provenance, command_line, device
 from headwise.runs.record import Record, Records
 from headwise.runs.record_files import read_records, write_records
@@ -25,11 +24,9 @@ __all__ = [
     "Record",
     "Records",
     "Row",
-    "Silent",
     "Spec",
     "Store",
     "Tally",
-    "Watcher",
     "command_line",
     "device",
     "parsed_spec",

@@ -1,4 +1,4 @@
-"""Run a plan: give specs to an executor, store what comes back, tell the watcher."""
+"""Run a plan: give specs to an executor, store what comes back, report progress."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from headwise.errors import StoppedError
+from headwise.progress import SILENT, Progress, tracked
 from headwise.runs.executors.protocol import Executor
 from headwise.runs.outcome import Answer, Outcome
 from headwise.runs.plan import Plan
-from headwise.runs.progress import Silent, Watcher
 from headwise.runs.store import Store
 
 
@@ -33,7 +33,7 @@ def run(
     executor: Executor,
     store: Store,
     *,
-    watcher: Watcher | None = None,
+    progress: Progress = SILENT,
     command: str = "",
 ) -> Tally:
     """Compute the work of a plan; each outcome is in the store before the next is awaited.
@@ -51,26 +51,28 @@ def run(
     3 answered, 0 failed
     0
     """
-    watcher = watcher or Silent()
     specs = {spec.key: spec for spec in plan.work}
     answered = failed = 0
-    watcher.began(plan)
+    if plan.work and plan.answered:
+        progress.log(f"{len(plan.answered)} stored already, {len(plan.work)} to run")
     try:
-        with closing(executor):
-            for outcome in executor.outcomes(plan.work, watcher.started):
+        with tracked(progress, "running", len(plan.work)), closing(executor):
+            for outcome in executor.outcomes(plan.work, lambda spec: progress.show(spec.label)):
                 outcome = _signed(outcome, command)
-                store.put(specs[outcome.key], outcome)
-                answered += isinstance(outcome, Answer)
-                failed += not isinstance(outcome, Answer)
-                watcher.finished(specs[outcome.key], outcome)
+                spec = specs[outcome.key]
+                store.put(spec, outcome)
+                if isinstance(outcome, Answer):
+                    answered += 1
+                else:
+                    failed += 1
+                    progress.log(f"failed: {spec.label}: {outcome.reason}")
+                progress.advance()
     except KeyboardInterrupt:
         left = len(plan.work) - answered - failed
         raise StoppedError(
             f"stopped with {left} of {len(plan.work)} left; the others are in {store.place}",
             hint="run the same command again to go on",
         ) from None
-    finally:
-        watcher.ended()
     return Tally(answered, failed)
 
 

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from headwise.attention.masks import EVERYTHING, Mask
 from headwise.attention.operator import streaming_argmax
+from headwise.progress import SILENT, Progress, tracked
 from headwise.randomness import stream
 from headwise.shapes import Float, Int
 from headwise.spectra import Estimate
 from headwise.spectra.hardmax import distinct_columns
 from headwise.theory.ensembles import Ensemble
-from headwise.theory.progress import Progress, silent
 from headwise.theory.sizes import Real, Whole, positive, whole
 
 # Scores held at once (2²² float64 numbers are 32 MiB).
@@ -35,7 +35,7 @@ def simulate_ratio(
     ensemble: Ensemble,
     draws: Whole = 32,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress = SILENT,
     *,
     mask: Mask = EVERYTHING,
 ) -> Estimate:
@@ -55,7 +55,7 @@ def simulate_to(
     ensemble: Ensemble,
     stderr: Real,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress = SILENT,
     *,
     mask: Mask = EVERYTHING,
 ) -> Estimate:
@@ -67,7 +67,7 @@ def simulate_to(
     """
     goal = positive("the standard error", stderr)
     generator = stream(seed, "hardmax", device=ensemble.device)
-    pilot = _ratios(ensemble, _PILOT, generator, silent, mask)
+    pilot = _ratios(ensemble, _PILOT, generator, SILENT, mask)
     # At least one column in n is at stake: a pilot that happens to agree is not certainty.
     spread = max(float(pilot.std()), 0.5 / ensemble.length) * _CAUTION
     more = math.ceil((spread / goal) ** 2)
@@ -93,15 +93,16 @@ def _ratios(
     n = ensemble.length
     together = max(1, _SCORES // (4 * n**2))
     found = []
-    for start in range(0, draws, together):
-        heads = min(together, draws - start)
-        queries, keys = ensemble.draw(heads, generator)
-        if mask == EVERYTHING:
-            used = _used_columns(hardmax_choices(queries, keys), n)
-        else:
-            used = distinct_columns(hardmax_choices(queries[:, :n], keys, mask), n).double()
-        found.append(used / n)
-        progress(heads / draws)
+    with tracked(progress, "simulating", draws):
+        for start in range(0, draws, together):
+            heads = min(together, draws - start)
+            queries, keys = ensemble.draw(heads, generator)
+            if mask == EVERYTHING:
+                used = _used_columns(hardmax_choices(queries, keys), n)
+            else:
+                used = distinct_columns(hardmax_choices(queries[:, :n], keys, mask), n).double()
+            found.append(used / n)
+            progress.advance(heads)
     return torch.cat(found)
 
 

@@ -18,10 +18,10 @@ import torch
 from scipy import special
 
 from headwise.errors import TooLargeError
+from headwise.progress import SILENT, Progress, tracked
 from headwise.randomness import stream_seed
 from headwise.spectra import Estimate
 from headwise.theory.picking import KeyNorms, key_norms, score_at
-from headwise.theory.progress import Progress, silent
 from headwise.theory.sizes import Whole, whole
 
 #: Below this length Poisson counts differ from binomial ones by more than the error bar.
@@ -53,7 +53,7 @@ def neighbourhood_ratio(
     head_dim: Whole,
     draws: Whole = 2000,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress = SILENT,
 ) -> Estimate:
     """E[rank]/n for a long sequence (n ≥ 4096, d_h ≥ 2), by simulating around single keys.
 
@@ -75,11 +75,12 @@ def neighbourhood_ratio(
     )
     norms, values, total = _proposals(rule, shared, draws)
     low, high = np.zeros(draws), np.zeros(draws)
-    for index in range(draws):
-        low[index], high[index] = _is_picked(norms[index], shared)
-        progress(1 / draws)
-        if index == _FIRST_LOOK:
-            _refuse_if_undecided(values * low, values * high, _HOPELESSLY_UNDECIDED, shared)
+    with tracked(progress, "simulating", draws):
+        for index in range(draws):
+            low[index], high[index] = _is_picked(norms[index], shared)
+            progress.advance()
+            if index == _FIRST_LOOK:
+                _refuse_if_undecided(values * low, values * high, _HOPELESSLY_UNDECIDED, shared)
     _refuse_if_undecided(values * low, values * high, _UNDECIDED, shared)
     return _with_doubt(total * values * low, total * values * high)
 

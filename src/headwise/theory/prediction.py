@@ -6,11 +6,11 @@ import math
 
 from headwise.attention.masks import Causal
 from headwise.errors import TooLargeError
+from headwise.progress import SILENT, Progress
 from headwise.spectra import Estimate
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import simulate_to
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
-from headwise.theory.progress import Progress, silent
 from headwise.theory.ready import LAW_ERROR, Prediction, checked_sizes, formula_ratio
 from headwise.theory.sizes import Whole
 from headwise.theory.under_mask import MaskName, checked_mask
@@ -31,7 +31,7 @@ def predict_ratio(
     length: Whole,
     head_dim: Whole,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress = SILENT,
     *,
     mask: MaskName = "none",
 ) -> Prediction:

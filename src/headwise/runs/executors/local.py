@@ -60,9 +60,8 @@ class LocalExecutor:
     they are asked again.
 
     >>> from headwise.runs.examples import Square
-    >>> from headwise.runs.progress import Silent
     >>> executor = LocalExecutor(workers=1)
-    >>> [outcome.rows for outcome in executor.outcomes([Square(number=3)], Silent().started)]
+    >>> [outcome.rows for outcome in executor.outcomes([Square(number=3)], lambda spec: None)]
     [({'square': 9.0},)]
     >>> executor.close()
     """
