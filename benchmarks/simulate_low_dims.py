@@ -17,11 +17,12 @@ from pathlib import Path
 
 from headwise.attention.masks import Causal
 from headwise.errors import TooLargeError
+from headwise.masks import MaskName
 from headwise.spectra import Estimate
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
-from headwise.theory.under_mask import MaskName, law_share
+from headwise.theory.under_mask import law_share
 
 FOLDER = Path(__file__).parents[1] / "src" / "headwise" / "theory"
 SEED = 2026

@@ -222,11 +222,11 @@ REFUSALS = {
     ),
     "mask of wrong shape": (
         lambda layer: layer(torch.zeros(1, 3, 8), mask=torch.ones(4, 3).bool()),
-        r"a mask of shape \(4, 3\) does not fit logits of shape \(1, 2, 3, 3\)",
+        r"broadcasts to logits of shape \(1, 2, 3, 3\), got shape \(4, 3\)",
     ),
     "mask of wrong dtype": (
         lambda layer: layer(torch.zeros(1, 3, 8), mask=torch.ones(3, 3).int()),
-        "the mask has dtype int32; pass booleans",
+        "expected a boolean or float mask, got dtype int32",
     ),
     "a row that masks everything": (
         lambda layer: layer(torch.zeros(1, 3, 8), mask=torch.zeros(3, 3).bool()),

@@ -12,6 +12,7 @@ from headwise.attention import (
     Causal,
     Padding,
     SlidingWindow,
+    as_mask,
     hardmax_matrix,
     logits,
     softmax_matrix,
@@ -169,6 +170,17 @@ class TestMasks:
         assert torch.equal(found, torch.eye(5).double())
 
 
+@pytest.mark.parametrize("name", ["none", "causal", "causal:2", "window:3", "causal+window:2"])
+def test_a_mask_has_the_name_it_is_made_from(name):
+    assert as_mask(name).name == name
+
+
+def test_names_mean_the_masks():
+    q, k = gaussian(5, 2), gaussian(5, 2)
+    wanted = logits(q, k, mask=Causal() & SlidingWindow(2)).values
+    assert torch.equal(logits(q, k, mask="causal+window:2").values, wanted)
+
+
 REFUSALS = {
     "a row that masks everything": (
         lambda: logits(gaussian(2, 3, 2), gaussian(2, 3, 2), mask=torch.eye(3)[[0, 0, 0]] > 1),
@@ -214,35 +226,39 @@ REFUSALS = {
     ),
     "mask of wrong shape": (
         lambda: logits(gaussian(3, 4), gaussian(5, 4), mask=torch.ones(5, 3).bool()),
-        r"a mask of shape \(5, 3\) does not fit logits of shape \(3, 5\); pass \(queries, keys\)",
+        r"broadcasts to logits of shape \(3, 5\), got shape \(5, 3\); pass \(queries, keys\)",
     ),
     "mask of too many dimensions": (
         lambda: logits(gaussian(3, 4), gaussian(3, 4), mask=torch.ones(1, 3, 3).bool()),
-        r"a mask of shape \(1, 3, 3\) does not fit logits of shape \(3, 3\)",
+        r"broadcasts to logits of shape \(3, 3\), got shape \(1, 3, 3\)",
     ),
     "integer mask": (
         lambda: logits(gaussian(3, 4), gaussian(3, 4), mask=torch.ones(3, 3).int()),
-        "the mask has dtype int32; pass booleans .* or floats",
+        "expected a boolean or float mask, got dtype int32; pass True where",
     ),
     "flat mask": (
         lambda: logits(gaussian(3, 4), gaussian(3, 4), mask=torch.ones(3).bool()),
-        r"the mask has shape \(3,\); pass .* Padding\(real\)",
+        r"expected a mask of shape .*, got \(3,\); use Padding\(real\)",
     ),
     "NaN in a mask": (
         lambda: logits(gaussian(3, 4), gaussian(3, 4), mask=torch.full((3, 3), math.nan)),
-        "the additive mask has NaN or .infinity",
+        "got NaN or .infinity; write -infinity",
     ),
     "padding of the wrong length": (
         lambda: logits(gaussian(2, 3, 4), gaussian(2, 3, 4), mask=Padding(torch.ones(2, 4).bool())),
-        r"a padding mask of shape \(2, 4\) does not fit logits of shape \(2, 3, 3\)",
+        r"for logits of shape \(2, 3, 3\), got \(2, 4\)",
     ),
     "padding of another dtype": (
         lambda: Padding(torch.ones(2, 4)),
-        "a padding mask has dtype float32; pass booleans",
+        "expected a boolean padding mask, got dtype float32; pass True",
+    ),
+    "unknown name": (
+        lambda: logits(gaussian(3, 4), gaussian(3, 4), mask="prefix"),
+        "expected mask none, causal, window:128 or causal.window:128, got 'prefix'",
     ),
     "empty window": (
         lambda: SlidingWindow(0),
-        "a sliding window of width 0 lets no key in; pass a width of at least 1",
+        "width at least 1, got 0; pass a larger width",
     ),
 }
 

@@ -10,6 +10,7 @@ from scipy import special
 
 from headwise.attention.masks import Causal, SlidingWindow
 from headwise.errors import BadInputError, TooLargeError
+from headwise.masks import checked_mask
 from headwise.theory import barrier_ratio, critical_head_dim, predict_ratio, ready_ratio
 from headwise.theory.causal import causal_share
 from headwise.theory.columns import column_share
@@ -18,7 +19,7 @@ from headwise.theory.montecarlo import simulate_ratio, simulate_to
 from headwise.theory.picking import norm_density, odds
 from headwise.theory.quadrature import rule_between
 from headwise.theory.ready import LAW_ERROR
-from headwise.theory.under_mask import checked_mask, law_share
+from headwise.theory.under_mask import law_share
 
 
 def row_by_row(n, d):
@@ -115,5 +116,5 @@ def test_a_mask_of_itself_alone_uses_every_column():
 
 
 def test_an_unknown_mask_is_refused():
-    with pytest.raises(BadInputError, match="there is no mask 'prefix'"):
+    with pytest.raises(BadInputError, match="expected mask 'none' or 'causal', got 'prefix'"):
         checked_mask("prefix")

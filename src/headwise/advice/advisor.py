@@ -10,7 +10,7 @@ from headwise.advice.deciding import decide, decide_for
 from headwise.advice.gathering import evidence_of, numbers_evidence
 from headwise.advice.question import FREE, NO_LIMIT, Budget, Constraints, Need
 from headwise.advice.result import Advice
-from headwise.theory.under_mask import MaskName
+from headwise.masks import MaskName
 
 
 def advise(

@@ -12,7 +12,7 @@ from headwise.advice.judged_part import HEADS, JudgedPart, heads_field, judged_p
 from headwise.advice.sizes import FIELDS, KnownSizes, told_sizes
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry, LatentGeometry
-from headwise.theory.under_mask import MaskName
+from headwise.masks import MaskName
 
 WIDTH = ("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "hidden_dim", "model_dim")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from headwise.theory.under_mask import MaskName
+from headwise.masks import MaskName
 
 #: How the weights began: as the model's own layers do, as in the rank paper, or the law.
 Start = Literal["model", "paper", "law"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwise.advice.curves import RankCurve
-from headwise.theory.under_mask import MaskName
+from headwise.masks import MaskName
 
 #: Tokens of a longer sequence that are looked at.
 MOST_LENGTH = 512

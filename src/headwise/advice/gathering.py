@@ -10,7 +10,7 @@ from headwise.advice.question import checked_size
 from headwise.advice.reasons import NEARLY_ORTHONORMAL
 from headwise.advice.theory_curve import law_curve
 from headwise.errors import BadInputError
-from headwise.theory.under_mask import MaskName, checked_mask
+from headwise.masks import MaskName, checked_mask
 
 if TYPE_CHECKING:
     from headwise.advice.curves import RankCurve

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headwise.theory.under_mask import MaskName
+from headwise.masks import MaskName
 
 HEADS = (
     "num_attention_heads",

@@ -18,14 +18,14 @@ from headwise.advice.band import (
 )
 from headwise.advice.curves import RankCurve, Start, head_dim_grid
 from headwise.advice.embedding import TokenSet, as_seen
-from headwise.attention.masks import EVERYTHING, Causal, Mask
+from headwise.attention import as_mask
 from headwise.attention.scores import logits
+from headwise.masks import MaskName, checked_mask
 from headwise.progress import SILENT, Progress
 from headwise.randomness import stream, stream_seed
 from headwise.shapes import Float
 from headwise.spectra import count
 from headwise.theory.plateau import plateau_ratio
-from headwise.theory.under_mask import MaskName, checked_mask
 from headwise.threads import one_thread
 
 #: The largest head dimension measured.
@@ -33,8 +33,6 @@ MOST_HEAD_DIM = 128
 
 #: Sequences, and heads for each, from which the plateau by theory is known to 0.014 on the digits.
 _PLATEAU_SEQUENCES, _PLATEAU_DRAWS = 16, 8
-
-_MASKS: dict[MaskName, Mask] = {"none": EVERYTHING, "causal": Causal()}
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def _ranks(
     sizes = torch.tensor(dims)[:, None]
     used = (torch.arange(dims[-1]) < sizes) / sizes.double().sqrt()
     many = keys.expand(len(dims), -1, -1, -1)
-    scores = logits(queries * used[:, None, None], many, temperature=1.0, mask=_MASKS[mask])
+    scores = logits(queries * used[:, None, None], many, temperature=1.0, mask=mask)
     found = count(scores)
     # Where rounding leaves the count open its middle is taken: a fraction of one in n.
     return (found.low + found.high).double() / 2
@@ -146,7 +144,7 @@ def _with_plateau(curve: RankCurve, tokens: TokenSet, sampling: Sampling) -> Ran
     some = min(_PLATEAU_SEQUENCES, tokens.sequences)
     chosen = torch.linspace(0, tokens.sequences - 1, some).long()
     inputs = tokens.chosen(chosen).embedded(stream_seed(sampling.seed, "plateau"))
-    mask = _MASKS[sampling.mask]
+    mask = as_mask(sampling.mask)
 
     def mean(rows: Literal["joint", "independent"]) -> float:
         found = [

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from headwise.advice.curves import RankCurve, head_dim_grid
+from headwise.masks import MaskName
 from headwise.theory.columns import ACCURATE_FROM
 from headwise.theory.ready import UPPER_BOUND, ready_ratio
-from headwise.theory.under_mask import MaskName, barrier_ratio
+from headwise.theory.under_mask import barrier_ratio
 
 #: The largest head dimension that the law is asked about.
 MOST_HEAD_DIM = 65_536

@@ -4,6 +4,7 @@ from headwise.attention.capture import Keep, attention_layers, capture, views
 from headwise.attention.geometry import HeadGeometry, LatentGeometry
 from headwise.attention.initialisation import FanIn, Initialisation, Stock, UnitGaussian
 from headwise.attention.layer import Attention, HeadMean, HeadSum
+from headwise.attention.mask_arguments import MaskLike, as_mask
 from headwise.attention.masks import (
     EVERYTHING,
     Additive,
@@ -72,6 +73,7 @@ __all__ = [
     "LearnedAdditive",
     "LearnedConcatenated",
     "Mask",
+    "MaskLike",
     "NoPosition",
     "Padding",
     "PositionRule",
@@ -83,6 +85,7 @@ __all__ = [
     "StraightThroughHardmax",
     "UnitGaussian",
     "Weighting",
+    "as_mask",
     "attention_layers",
     "capture",
     "default_temperature",

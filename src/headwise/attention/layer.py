@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from headwise.attention.geometry import HeadGeometry
-from headwise.attention.masks import EVERYTHING, Mask, as_mask
+from headwise.attention.mask_arguments import MaskLike, as_mask
+from headwise.attention.masks import EVERYTHING
 from headwise.attention.positions import NoPosition, PositionRule
 from headwise.attention.projections import Projection
 from headwise.attention.scores import checked_temperature
@@ -90,7 +91,7 @@ class Attention(nn.Module):
         return self.projection.geometry
 
     def forward(
-        self, tokens: Tensor, context: Tensor | None = None, mask: Mask | Tensor = EVERYTHING
+        self, tokens: Tensor, context: Tensor | None = None, mask: MaskLike = EVERYTHING
     ) -> Float[Tensor, "b n d"]:
         """Attend from the tokens to the context (to the tokens themselves if there is none)."""
         heads = self.heads(tokens, context, mask)
@@ -99,7 +100,7 @@ class Attention(nn.Module):
         return self.projection.combine(self.weighting.mix(heads), self.factor)
 
     def matrix(
-        self, tokens: Tensor, context: Tensor | None = None, mask: Mask | Tensor = EVERYTHING
+        self, tokens: Tensor, context: Tensor | None = None, mask: MaskLike = EVERYTHING
     ) -> Float[Tensor, "b h n m"]:
         """The attention matrices themselves, in the layer's dtype.
 
@@ -110,7 +111,7 @@ class Attention(nn.Module):
         return self.weighting.weights(self.heads(tokens, context, mask))
 
     def view(
-        self, tokens: Tensor, context: Tensor | None = None, mask: Mask | Tensor = EVERYTHING
+        self, tokens: Tensor, context: Tensor | None = None, mask: MaskLike = EVERYTHING
     ) -> AttentionView:
         """What the layer makes of these tokens: queries, keys, mask, temperature, weights.
 
@@ -121,7 +122,7 @@ class Attention(nn.Module):
         return self._view(self.heads(tokens, context, mask))
 
     def heads(
-        self, tokens: Tensor, context: Tensor | None = None, mask: Mask | Tensor = EVERYTHING
+        self, tokens: Tensor, context: Tensor | None = None, mask: MaskLike = EVERYTHING
     ) -> Heads:
         """Queries, keys and values of every head, with positions."""
         tokens = self._embedded("tokens", tokens)

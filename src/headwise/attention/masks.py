@@ -1,4 +1,4 @@
-"""Masks: who may attend to whom. They compose with ``&`` and never need the whole matrix."""
+"""Masks: which keys each query may attend to. Combine them with ``&``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ from headwise.errors import BadInputError
 
 @dataclass(frozen=True)
 class Grid:
-    """A block of rows and columns out of a batch of matrices of the whole ``shape``.
-
-    >>> whole = Grid.whole(torch.Size([2, 3, 5]), torch.device("cpu"))
-    >>> whole.block(slice(0, 2), slice(0, 5)).row_index.flatten()
-    tensor([0, 1])
-    """
+    """A block of rows and columns of a batch of matrices of the whole ``shape``."""
 
     shape: torch.Size
     device: torch.device
@@ -31,64 +26,74 @@ class Grid:
 
     @classmethod
     def whole(cls, shape: torch.Size, device: torch.device) -> Grid:
-        """All rows and columns."""
+        """Return the grid of all rows and columns."""
         return cls(shape, device, slice(0, shape[-2]), slice(0, shape[-1]))
 
     def block(self, rows: slice, columns: slice) -> Grid:
-        """Only these rows and columns, counted in the whole matrix."""
+        """Return these rows and columns, counted in the whole matrix."""
         return Grid(self.shape, self.device, rows, columns)
 
     @property
     def row_index(self) -> Tensor:
-        """The row numbers, standing."""
+        """The row numbers as a column vector."""
         return torch.arange(self.rows.start, self.rows.stop, device=self.device).unsqueeze(-1)
 
     @property
     def column_index(self) -> Tensor:
-        """The column numbers, lying."""
+        """The column numbers as a row vector."""
         return torch.arange(self.columns.start, self.columns.stop, device=self.device)
 
     def cut(self, given: Tensor) -> Tensor:
-        """This block of a tensor that broadcasts to the whole shape."""
+        """Return this block of a tensor that broadcasts to the whole shape."""
         rows = slice(None) if given.shape[-2] == 1 else self.rows
         columns = slice(None) if given.shape[-1] == 1 else self.columns
         return given[..., rows, columns]
 
 
 class Mask(ABC):
-    """A rule that changes logits: minus infinity where attending is not allowed."""
+    """A rule that sets logits to minus infinity where attending is not allowed.
+
+    ``name`` is the text that ``as_mask`` reads back, or a word in brackets for a mask that is
+    given by a tensor: "[padding]", "[boolean]", "[bias]".
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How the mask is named, for example "causal+window:128"."""
 
     def apply(self, logits: Tensor, grid: Grid) -> Tensor:
-        """The logits of this block of the grid, masked."""
+        """Return the logits of this block with the mask applied."""
         return logits.masked_fill(~self.allowed(grid), -math.inf)
 
     @abstractmethod
     def allowed(self, grid: Grid) -> Tensor:
-        """True where the row may attend to the column; broadcasts to the block."""
+        """Return True where the row may attend to the column; broadcasts to the block."""
 
     def __and__(self, other: Mask) -> Mask:
-        """Both rules at once."""
-        return Both(self, other)
+        """Apply both masks."""
+        return self if isinstance(other, Everything) else Both(self, other)
 
 
 @dataclass(frozen=True)
 class Everything(Mask):
-    """No mask: every query may attend to every key.
+    """No mask: every query attends to every key."""
 
-    >>> bool(Everything().allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).all())
-    True
-    """
+    @property
+    def name(self) -> str:
+        """Return "none"."""
+        return "none"
 
     def apply(self, logits: Tensor, grid: Grid) -> Tensor:
-        """The logits as they are."""
+        """Return the logits unchanged."""
         return logits
 
     def allowed(self, grid: Grid) -> Tensor:
-        """True throughout."""
+        """Return True everywhere."""
         return torch.ones(1, 1, dtype=torch.bool, device=grid.device)
 
     def __and__(self, other: Mask) -> Mask:
-        """The other rule alone."""
+        """Return the other mask."""
         return other
 
 
@@ -97,7 +102,7 @@ EVERYTHING = Everything()
 
 @dataclass(frozen=True)
 class Both(Mask):
-    """Two rules at once; written ``first & second``.
+    """Two masks at once, written ``first & second``.
 
     >>> near = Causal() & SlidingWindow(2)
     >>> near.allowed(Grid.whole(torch.Size([3, 3]), torch.device("cpu"))).int()
@@ -109,12 +114,17 @@ class Both(Mask):
     first: Mask
     second: Mask
 
+    @property
+    def name(self) -> str:
+        """The two names joined by +."""
+        return f"{self.first.name}+{self.second.name}"
+
     def apply(self, logits: Tensor, grid: Grid) -> Tensor:
-        """The logits after one rule and then the other."""
+        """Apply one mask, then the other."""
         return self.second.apply(self.first.apply(logits, grid), grid)
 
     def allowed(self, grid: Grid) -> Tensor:
-        """True where both rules allow."""
+        """Return True where both masks allow."""
         return self.first.allowed(grid) & self.second.allowed(grid)
 
 
@@ -122,17 +132,25 @@ class Both(Mask):
 class Causal(Mask):
     """Query i attends to keys 0 … i + offset.
 
-    With n queries and m keys of which the last n belong to the queries, offset is m − n.
+    Args:
+        offset: Number of keys before the first query. With n queries and m keys of which the
+            last n belong to the queries (a KV cache), it is m − n.
 
-    >>> Causal().allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).int()
-    tensor([[1, 0],
-            [1, 1]], dtype=torch.int32)
+    Example:
+        >>> Causal().allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).int()
+        tensor([[1, 0],
+                [1, 1]], dtype=torch.int32)
     """
 
     offset: int = 0
 
+    @property
+    def name(self) -> str:
+        """Return "causal", with the offset if there is one."""
+        return f"causal:{self.offset}" if self.offset else "causal"
+
     def allowed(self, grid: Grid) -> Tensor:
-        """True on and below the diagonal."""
+        """Return True on and below the diagonal."""
         return grid.column_index <= grid.row_index + self.offset
 
 
@@ -140,9 +158,16 @@ class Causal(Mask):
 class SlidingWindow(Mask):
     """Query i attends to keys less than ``width`` positions away, on both sides.
 
-    >>> SlidingWindow(1).allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).int()
-    tensor([[1, 0],
-            [0, 1]], dtype=torch.int32)
+    Args:
+        width: Number of positions, at least 1.
+
+    Raises:
+        BadInputError: The width is less than 1.
+
+    Example:
+        >>> SlidingWindow(1).allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).int()
+        tensor([[1, 0],
+                [0, 1]], dtype=torch.int32)
     """
 
     width: int
@@ -150,49 +175,65 @@ class SlidingWindow(Mask):
     def __post_init__(self) -> None:
         if self.width < 1:
             raise BadInputError(
-                f"a sliding window of width {self.width} lets no key in",
-                hint="pass a width of at least 1",
+                f"expected a sliding window of width at least 1, got {self.width}",
+                hint="pass a larger width",
             )
 
+    @property
+    def name(self) -> str:
+        """Return "window:" and the width."""
+        return f"window:{self.width}"
+
     def allowed(self, grid: Grid) -> Tensor:
-        """True in a band around the diagonal."""
+        """Return True in a band around the diagonal."""
         return (grid.column_index - grid.row_index).abs() < self.width
 
 
 @dataclass(frozen=True, eq=False)
 class Padding(Mask):
-    """No query attends to padded keys; ``real`` is true where a token is real: (..., keys).
+    """No query attends to padded keys.
 
-    Its batch dimensions are the leading ones of the logits, so (batch, keys) serves logits of
-    shape (batch, heads, queries, keys).
+    Args:
+        real: Booleans of shape (batch, keys), True where a token is real. The batch dimensions
+            are the leading ones of the logits, so (batch, keys) fits logits of shape
+            (batch, heads, queries, keys).
 
-    >>> Padding.of_lengths(torch.tensor([1, 3]), size=3).real.int()
-    tensor([[1, 0, 0],
-            [1, 1, 1]], dtype=torch.int32)
+    Raises:
+        BadInputError: ``real`` is not boolean.
+
+    Example:
+        >>> Padding.of_lengths(torch.tensor([1, 3]), size=3).real.int()
+        tensor([[1, 0, 0],
+                [1, 1, 1]], dtype=torch.int32)
     """
 
     real: Tensor
 
+    @property
+    def name(self) -> str:
+        """Return "[padding]"."""
+        return "[padding]"
+
     def __post_init__(self) -> None:
         if self.real.dtype != torch.bool:
             raise BadInputError(
-                f"a padding mask has dtype {_name(self.real.dtype)}",
-                hint="pass booleans, true where a token is real",
+                f"expected a boolean padding mask, got dtype {_name(self.real.dtype)}",
+                hint="pass True where a token is real",
             )
 
     @classmethod
     def of_lengths(cls, lengths: Tensor, size: int) -> Padding:
-        """The mask of sequences of these lengths, padded at the end to ``size``."""
+        """Return the mask of sequences of these lengths, padded at the end to ``size``."""
         return cls(torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1))
 
     def allowed(self, grid: Grid) -> Tensor:
-        """True in the columns of real tokens."""
+        """Return True in the columns of real tokens."""
         batch = self.real.shape[:-1]
         if (*batch, self.real.shape[-1]) != (*grid.shape[: len(batch)], grid.shape[-1]):
             raise BadInputError(
-                f"a padding mask of shape {tuple(self.real.shape)} does not fit "
-                f"logits of shape {tuple(grid.shape)}",
-                hint="pass (batch, keys), the batch being the leading dimensions of the logits",
+                f"expected a padding mask of shape (batch, keys) for logits of shape "
+                f"{tuple(grid.shape)}, got {tuple(self.real.shape)}",
+                hint="the batch dimensions are the leading ones of the logits",
             )
         between = (1,) * (len(grid.shape) - 1 - len(batch))
         return self.real[..., grid.columns].reshape(*batch, *between, -1)
@@ -200,77 +241,75 @@ class Padding(Mask):
 
 @dataclass(frozen=True, eq=False)
 class Allowed(Mask):
-    """An arbitrary boolean mask, true where attending is allowed.
+    """A boolean mask, True where attending is allowed.
 
-    >>> Allowed(torch.tensor([[True, False]])).allowed(
-    ...     Grid.whole(torch.Size([3, 2]), torch.device("cpu"))
-    ... )
-    tensor([[ True, False]])
+    Args:
+        where: Booleans that broadcast to the shape of the logits, (..., queries, keys).
+
+    Example:
+        >>> Allowed(torch.tensor([[True, False]])).allowed(
+        ...     Grid.whole(torch.Size([3, 2]), torch.device("cpu"))
+        ... )
+        tensor([[ True, False]])
     """
 
     where: Tensor
 
+    @property
+    def name(self) -> str:
+        """Return "[boolean]"."""
+        return "[boolean]"
+
     def allowed(self, grid: Grid) -> Tensor:
-        """The part of the mask that lies in the block."""
+        """Return the part of the mask in this block."""
         _refuse_unless_broadcasts(self.where, grid.shape)
         return grid.cut(self.where)
 
 
 @dataclass(frozen=True, eq=False)
 class Additive(Mask):
-    """An arbitrary bias added to the logits after the temperature; −∞ forbids.
+    """A bias that is added to the logits after the temperature; −∞ forbids.
 
-    The most negative finite number of the bias's own dtype, which many models write for −∞,
-    is read as −∞. A bias is taken as meant, whatever its dtype.
+    The most negative finite number of the bias's dtype, which many models write for −∞, counts
+    as −∞.
 
-    >>> bias = torch.tensor([[0.0, -torch.inf]])
-    >>> Additive(bias).apply(torch.zeros(1, 2), Grid.whole(torch.Size([1, 2]), bias.device))
-    tensor([[0., -inf]])
+    Args:
+        bias: Floats that broadcast to the shape of the logits, (..., queries, keys).
+
+    Raises:
+        BadInputError: The bias contains NaN or +∞.
+
+    Example:
+        >>> bias = torch.tensor([[0.0, -torch.inf]])
+        >>> Additive(bias).apply(torch.zeros(1, 2), Grid.whole(torch.Size([1, 2]), bias.device))
+        tensor([[0., -inf]])
     """
 
     bias: Tensor
 
+    @property
+    def name(self) -> str:
+        """Return "[bias]"."""
+        return "[bias]"
+
     def __post_init__(self) -> None:
         if bool((self.bias.isnan() | (self.bias == math.inf)).any()):
             raise BadInputError(
-                "the additive mask has NaN or +infinity",
-                hint="pass finite biases, and -infinity where attending is not allowed",
+                "expected a finite bias or -infinity, got NaN or +infinity",
+                hint="write -infinity where attending is not allowed",
             )
 
     def apply(self, logits: Tensor, grid: Grid) -> Tensor:
-        """The logits plus the bias."""
+        """Add the bias to the logits."""
         _refuse_unless_broadcasts(self.bias, grid.shape)
         bias = grid.cut(self.bias)
         forbidden = bias <= torch.finfo(bias.dtype).min
         return (logits + bias.to(logits.dtype)).masked_fill(forbidden, -math.inf)
 
     def allowed(self, grid: Grid) -> Tensor:
-        """True where the bias is finite."""
+        """Return True where the bias is finite."""
         _refuse_unless_broadcasts(self.bias, grid.shape)
         return grid.cut(self.bias) > torch.finfo(self.bias.dtype).min
-
-
-def as_mask(mask: Mask | Tensor) -> Mask:
-    """A mask object from a boolean (true: may attend) or a floating (additive) tensor.
-
-    >>> type(as_mask(torch.ones(2, 2, dtype=torch.bool))).__name__
-    'Allowed'
-    """
-    if isinstance(mask, Mask):
-        return mask
-    if mask.ndim < 2:
-        raise BadInputError(
-            f"the mask has shape {tuple(mask.shape)}",
-            hint="pass (..., queries, keys), or Padding(real) for one row per sequence",
-        )
-    if mask.dtype == torch.bool:
-        return Allowed(mask)
-    if mask.is_floating_point():
-        return Additive(mask)
-    raise BadInputError(
-        f"the mask has dtype {_name(mask.dtype)}",
-        hint="pass booleans (true: may attend) or floats that are added to the logits",
-    )
 
 
 _TRUSTED: ContextVar[bool] = ContextVar("trusted masks", default=False)
@@ -278,14 +317,10 @@ _TRUSTED: ContextVar[bool] = ContextVar("trusted masks", default=False)
 
 @contextmanager
 def trusted_masks() -> Iterator[None]:
-    """Inside, layers take it that every query may attend to some key, and do not look.
+    """Skip the check that every query may attend to some key.
 
-    Where the values of a mask cannot be looked at (a vectorised call, a recorded graph). A
-    query that may attend to nothing gets NaN there.
-
-    >>> with trusted_masks():
-    ...     masks_are_trusted()
-    True
+    Use it where mask values cannot be read (a vectorised call, a recorded graph). A query that
+    may attend to no key then gets NaN.
     """
     token = _TRUSTED.set(True)
     try:
@@ -295,16 +330,12 @@ def trusted_masks() -> Iterator[None]:
 
 
 def masks_are_trusted() -> bool:
-    """Whether ``trusted_masks`` is in force.
-
-    >>> masks_are_trusted()
-    False
-    """
+    """Return whether ``trusted_masks`` is active."""
     return _TRUSTED.get()
 
 
 def refuse_masked_rows(row_maximum: Tensor) -> None:
-    """Refuse if a row of logits, given by its maximum, is minus infinity throughout."""
+    """Raise if a whole row of logits, given by its maximum, is minus infinity."""
     masked = row_maximum == -math.inf
     if not bool(masked.any()):
         return
@@ -321,7 +352,8 @@ def _refuse_unless_broadcasts(given: Tensor, shape: torch.Size) -> None:
     if len(padded) == len(shape) and all(g in (1, s) for g, s in zip(padded, shape, strict=True)):
         return
     raise BadInputError(
-        f"a mask of shape {tuple(given.shape)} does not fit logits of shape {tuple(shape)}",
+        f"expected a mask that broadcasts to logits of shape {tuple(shape)}, got shape "
+        f"{tuple(given.shape)}",
         hint="pass (queries, keys), with leading dimensions of 1 or as in the logits",
     )
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask, as_mask
+from headwise.attention.mask_arguments import MaskLike, as_mask
+from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask
 from headwise.attention.masks import refuse_masked_rows as _refuse_masked_rows
 from headwise.attention.scores import checked_pair, checked_temperature
 from headwise.attention.ties import Ties
@@ -45,7 +46,7 @@ class AttentionOperator:
     queries: Tensor
     keys: Tensor
     temperature: float | None = None
-    mask: Mask | Tensor = EVERYTHING
+    mask: MaskLike = EVERYTHING
     dtype: torch.dtype = torch.float64
 
     def __post_init__(self) -> None:
@@ -132,7 +133,7 @@ def streaming_argmax(
     queries: Tensor,
     keys: Tensor,
     *,
-    mask: Mask | Tensor = EVERYTHING,
+    mask: MaskLike = EVERYTHING,
     equals: Literal["within rounding", "exactly"] = "within rounding",
 ) -> Int[Tensor, "*batch n"]:
     """The key each query scores highest, the first of equals, without the matrix.
@@ -160,7 +161,7 @@ def hardmax_rank(
     queries: Tensor,
     keys: Tensor,
     *,
-    mask: Mask | Tensor = EVERYTHING,
+    mask: MaskLike = EVERYTHING,
 ) -> Int[Tensor, "*batch"]:
     """The rank of the hardmax matrix: how many different keys are some query's arg-max.
 

@@ -12,7 +12,8 @@ import math
 import torch
 from torch import Tensor
 
-from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask, as_mask, refuse_masked_rows
+from headwise.attention.mask_arguments import MaskLike, as_mask
+from headwise.attention.masks import EVERYTHING, Everything, Grid, refuse_masked_rows
 from headwise.attention.ties import first_best
 from headwise.errors import BadInputError
 from headwise.shapes import Float
@@ -35,7 +36,7 @@ def logits(
     keys: Tensor,
     *,
     temperature: float | None = None,
-    mask: Mask | Tensor = EVERYTHING,
+    mask: MaskLike = EVERYTHING,
 ) -> LogWeights:
     """q·k / T with the mask applied; T is √d_h unless given, and is the whole divisor.
 
@@ -62,7 +63,7 @@ def softmax_matrix(
     keys: Tensor,
     *,
     temperature: float | None = None,
-    mask: Mask | Tensor = EVERYTHING,
+    mask: MaskLike = EVERYTHING,
 ) -> Float[Tensor, "*batch n m"]:
     """The attention matrix, softmax of the logits along each row, in float64.
 
@@ -77,7 +78,7 @@ def hardmax_matrix(
     queries: Tensor,
     keys: Tensor,
     *,
-    mask: Mask | Tensor = EVERYTHING,
+    mask: MaskLike = EVERYTHING,
 ) -> Float[Tensor, "*batch n m"]:
     """The limit of zero temperature: one in the column of the largest logit, first of equals.
 

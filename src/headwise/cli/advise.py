@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headwise.cli.console import UsageError
-from headwise.cli.masks import Masks
 from headwise.errors import HeadwiseError
+from headwise.masks import MaskName
 
 if TYPE_CHECKING:
     from headwise.advice import Advice, Evidence
     from headwise.advice.config import ModelConfig
-    from headwise.theory.under_mask import MaskName
 
 
 class Kinds(StrEnum):
@@ -101,7 +100,7 @@ Need = Annotated[
     Needs, typer.Option("--need", help="What decides: mixing, retrieval, or what the data show.")
 ]
 Mask = Annotated[
-    Masks | None,
+    MaskName | None,
     typer.Option(
         "--mask",
         help="causal: tokens attend to themselves and those before.",
@@ -184,7 +183,7 @@ def advise(
     options: dict[str, int | str | None] = {"patch": patch, "size": size, "tokenizer": tokenizer}
     options |= {"vocabulary": vocabulary, "name": name}
     given = {option: value for option, value in options.items() if value is not None}
-    chosen = mask.value if mask else (model.mask if model else "none")
+    chosen = mask if mask else (model.mask if model else "none")
     evidence = _evidence(data, model, (length, width), given, (seed, chosen))
     with _names_of_options():
         if model is None:

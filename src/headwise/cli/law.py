@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headwise.cli.masks import Masks
+from headwise.masks import MaskName
 
 if TYPE_CHECKING:
     from headwise.theory import Prediction
-    from headwise.theory.under_mask import MaskName
 
 Length = Annotated[
     float, typer.Option("--length", help="Number of tokens n, 2 to 1e12.", show_default=False)
@@ -27,7 +26,7 @@ PlotFile = Annotated[
     Path | None, typer.Option("--plot", help="Draw the curve into a file: png, svg or pdf.")
 ]
 Masked = Annotated[
-    Masks,
+    MaskName,
     typer.Option("--mask", help="Which keys a token picks among: all, or up to its own."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -37,7 +36,7 @@ def law(
     length: Length,
     head_dim: HeadDim = None,
     fraction: Fraction = 0.9,
-    mask: Masked = Masks.none,
+    mask: Masked = "none",
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,14 +46,14 @@ def law(
 
         refuse_unwritable(plot)
     if head_dim is None:
-        _answer_with_curve(length, fraction, mask.value, as_json)
+        _answer_with_curve(length, fraction, mask, as_json)
     else:
-        _answer_one(length, head_dim, fraction, mask.value, as_json)
+        _answer_one(length, head_dim, fraction, mask, as_json)
     if plot is not None:
         from headwise.cli.law_curve import curve_of
         from headwise.cli.law_figure import draw
 
-        draw(curve_of(length, fraction, mask.value), plot)
+        draw(curve_of(length, fraction, mask), plot)
         typer.echo(f"drawn: {plot}", err=True)
 
 

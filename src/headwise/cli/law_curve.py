@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headwise.masks import MaskName
 from headwise.progress import SILENT, Progress, tracked
 from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
 from headwise.theory.columns import MAX_HEAD_DIM
 from headwise.theory.ready import UPPER_BOUND
 from headwise.theory.sizes import Whole
-from headwise.theory.under_mask import MaskName
 
 if TYPE_CHECKING:
     from rich.table import Table

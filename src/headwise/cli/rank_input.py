@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from headwise.arrays import read_array
-from headwise.attention import scores
-from headwise.attention.masks import EVERYTHING, Causal, Mask, SlidingWindow, as_mask
+from headwise.attention import Mask, as_mask, scores
 from headwise.cli.console import UsageError
 from headwise.errors import BadInputError
 from headwise.spectra import Absolute, DtypeFloor, LogWeights, Relative, Tolerance
@@ -105,28 +102,20 @@ def parsed_tolerance(text: str) -> Tolerance:
 
 
 def parsed_mask(text: str) -> Mask:
-    """``none``, ``causal``, ``window:128``, several joined by ``+``, or the mask in a file.
+    """Return the mask of this name ("causal", "window:128", "causal+window:128") or file.
 
     >>> parsed_mask("causal")
     Causal(offset=0)
     """
-    named = [_named_mask(part) for part in text.split("+")]
-    known = [mask for mask in named if mask is not None]
-    if len(known) == len(named):
-        return reduce(and_, known)
-    if not Path(text).exists():
+    if Path(text).exists():
+        return as_mask(read_array(text))
+    try:
+        return as_mask(text)
+    except BadInputError:
         raise UsageError(
             f"--mask {text!r} is neither a rule nor a file; "
             "pass none, causal, window:128, causal+window:128 or a file"
-        )
-    return as_mask(read_array(text))
-
-
-def _named_mask(text: str) -> Mask | None:
-    kind, _, width = text.partition(":")
-    if kind == "window" and width.isdecimal():
-        return SlidingWindow(int(width))
-    return {"none": EVERYTHING, "causal": Causal()}.get(text)
+        ) from None
 
 
 def _of_file(file: Path, name: str | None, logits: bool) -> Subject:

@@ -14,7 +14,7 @@ from headwise.attention import (
     FanIn,
     HeadGeometry,
     Initialisation,
-    Mask,
+    MaskLike,
     NoPosition,
     PositionRule,
     fitting,
@@ -80,7 +80,7 @@ class Block(nn.Module):
         self.attention_norm, self.mlp_norm = make_norm(norm, width), make_norm(norm, width)
         self.placement = style.placement
 
-    def forward(self, tokens: Tensor, mask: Mask | Tensor = EVERYTHING) -> Tensor:
+    def forward(self, tokens: Tensor, mask: MaskLike = EVERYTHING) -> Tensor:
         """One block."""
         if self.placement == "pre":
             tokens = tokens + self.attention(self.attention_norm(tokens), mask=mask)
@@ -124,7 +124,7 @@ class EncoderStack(nn.Module):
         return self.geometry.width - self.position.added_width
 
     def forward(
-        self, tokens: Float[Tensor, "b n w"], mask: Mask | Tensor = EVERYTHING
+        self, tokens: Float[Tensor, "b n w"], mask: MaskLike = EVERYTHING
     ) -> Float[Tensor, "b n d"]:
         """All blocks in turn."""
         tokens = self.position.embed(tokens)

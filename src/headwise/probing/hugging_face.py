@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from headwise.attention.capture import Receiver
-from headwise.attention.masks import EVERYTHING, Additive, Causal, Grid, Mask, as_mask
+from headwise.attention.mask_arguments import as_mask
+from headwise.attention.masks import EVERYTHING, Additive, Causal, Grid, Mask
 from headwise.attention.scores import default_temperature
 from headwise.attention.view import AttentionView
 from headwise.errors import BadInputError

@@ -16,9 +16,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from headwise.masks import MaskName
 from headwise.theory.columns import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH
 from headwise.theory.sizes import Wholes
-from headwise.theory.under_mask import MaskName, barrier_ratio, critical_head_dim, law_share
+from headwise.theory.under_mask import barrier_ratio, critical_head_dim, law_share
 
 __all__ = [
     "ACCURATE_FROM",

@@ -6,6 +6,7 @@ import math
 
 from headwise.attention.masks import Causal
 from headwise.errors import TooLargeError
+from headwise.masks import MaskName, checked_mask
 from headwise.progress import SILENT, Progress
 from headwise.spectra import Estimate
 from headwise.theory.ensembles import IndependentHead
@@ -13,7 +14,6 @@ from headwise.theory.montecarlo import simulate_to
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
 from headwise.theory.ready import LAW_ERROR, Prediction, checked_sizes, formula_ratio
 from headwise.theory.sizes import Whole
-from headwise.theory.under_mask import MaskName, checked_mask
 
 __all__ = ["LAW_ERROR", "Prediction", "predict_ratio"]
 

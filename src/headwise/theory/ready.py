@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from headwise.masks import MaskName, checked_mask
 from headwise.theory.columns import ACCURATE_FROM, MAX_HEAD_DIM, MAX_LENGTH
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.planar import HULL_FROM, line_ratio, plane_ratio
 from headwise.theory.sizes import Whole, wholes
-from headwise.theory.under_mask import MaskName, checked_mask, law_share
+from headwise.theory.under_mask import law_share
 
 #: How far the corrected law may lie from simulation for d_h ≥ 16 (measured, n = 2⁵ … 2¹⁴).
 LAW_ERROR = 0.006

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
 
 import numpy as np
 
 from headwise.errors import BadInputError
+from headwise.masks import MaskName, checked_mask
 from headwise.theory.causal import causal_share
 from headwise.theory.columns import MAX_HEAD_DIM, column_share
 from headwise.theory.sizes import Real, Whole, Wholes, fraction, whole
-
-#: Which tokens a token attends to: all, or itself and those before it.
-MaskName = Literal["none", "causal"]
-
-
-def checked_mask(mask: str) -> MaskName:
-    """``mask`` if there is such a mask.
-
-    >>> checked_mask("causal")
-    'causal'
-    """
-    for known in get_args(MaskName):
-        if mask == known:
-            return known
-    raise BadInputError(f"there is no mask {mask!r}", hint="choose none or causal")
 
 
 def law_share(length: Wholes, head_dim: Wholes, mask: MaskName = "none") -> np.ndarray:
