@@ -25,9 +25,9 @@ from headwise.experiments.first_projections import shared_beginning
 from headwise.experiments.initial_stack import InitialLayer, StackShape
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.papers.pages import write_exhibits
 from headwise.papers.rank2026.table_1 import HEAD_DIMS, TABLE_1, WIDTH
-from headwise.papers.rank_rows import pooled_by, rank_curve
 from headwise.papers.reproduction import Wanted, from_store
 from headwise.randomness import stream
 from headwise.report import Panel

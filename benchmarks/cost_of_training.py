@@ -2,7 +2,7 @@
 
     python benchmarks/cost_of_training.py --scale gpu [EXHIBIT]
 
-Seconds are estimated from FLOPs and bytes (headwise.papers.heads2024.costs), before anything is
+Seconds are estimated from FLOPs and bytes (headwise.experiments.training_cost), before anything is
 run; cells come in the order in which they are run, cheap ones first.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 
+from headwise.experiments.training_cost import run_seconds
+from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Scale
-from headwise.papers.heads2024 import HEADS_2024
-from headwise.papers.heads2024.costs import run_seconds
 from headwise.report import Table
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     asked = parser.parse_args()
     scale, only, seen = asked.scale, asked.exhibit, set[str]()
     totals = []
-    for exhibit in HEADS_2024:
+    for exhibit in chosen(["heads2024"]):
         if scale not in exhibit.scales or (only and exhibit.name != only):
             continue
         new = [spec for spec in exhibit.specs(scale) if spec.key not in seen]

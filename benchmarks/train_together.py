@@ -16,11 +16,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headwise.experiments.train_together import ask_together, stackable
+from headwise.experiments.ensembles import ask_together, stackable
+from headwise.experiments.training_cost import run_seconds
 from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Scale
-from headwise.papers.heads2024.costs import run_seconds
 from headwise.papers.recorded import recorded, recorded_scales
 from headwise.papers.reproduction import Wanted, all_specs
 from headwise.runs import Answer, Store

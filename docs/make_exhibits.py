@@ -10,7 +10,6 @@ from pathlib import Path
 
 from headwise.papers.catalogue import CATALOGUE
 from headwise.papers.gallery import FIGURES, gallery_page, shown, story_part, write_figures
-from headwise.papers.heads2024 import HEADS_2024
 
 HERE = Path(__file__).parent
 STORY = HERE / "rank-or-heads.md"
@@ -28,7 +27,7 @@ def main() -> None:
     found = shown(CATALOGUE)
     write_figures(found, HERE / FIGURES)
     (HERE / "exhibits.md").write_text(gallery_page(found), encoding="utf-8")
-    heads = [(exhibit, one) for exhibit, one in found if exhibit in HEADS_2024]
+    heads = [(exhibit, one) for exhibit, one in found if exhibit.name.startswith("heads2024/")]
     page = STORY.read_text(encoding="utf-8")
     STORY.write_text(told_again(page, story_part(heads)), encoding="utf-8")
 

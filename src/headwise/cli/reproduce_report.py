@@ -109,11 +109,11 @@ def _print_notes(name: str, shown: Presentation, *, alone: bool) -> None:
 def failed_claims(found: Sequence[Reproduced]) -> list[str]:
     """A line for each claim that does not hold: a count alone does not say which it is."""
     return [
-        f"{one.wanted.exhibit.name}: does not hold: {words}"
+        f"{one.wanted.exhibit.name}: does not hold: {claim.words}"
         for one in found
         if one.presentation is not None
-        for words, holds in one.presentation.claims
-        if not holds
+        for claim in one.presentation.claims
+        if not claim.holds
     ]
 
 
@@ -127,10 +127,13 @@ def _as_json(one: Reproduced) -> dict[str, Any]:
         return found
     shown = one.presentation
     return found | {
-        "verdict": verdict(shown.cells, shown.uncompared),
+        "verdict": verdict(shown.cells, one.why_uncompared),
         "remarks": list(shown.remarks),
         "cells": [_cell_as_json(cell) for cell in shown.cells],
-        "claims": [{"claim": words, "holds": holds} for words, holds in shown.claims],
+        "claims": [
+            {"claim": claim.words, "holds": claim.holds, "source": claim.source}
+            for claim in shown.claims
+        ],
         "sources": list(one.sources),
     }
 

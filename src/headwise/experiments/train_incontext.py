@@ -32,7 +32,7 @@ class TrainInContext(TrainingRun, frozen=True):
     (2.0, True)
     """
 
-    stacks_over: ClassVar[str | None] = "heads"
+    stacks_over: ClassVar[tuple[str, ...]] = ("heads",)
 
     kind: Literal["train_incontext"] = "train_incontext"
     revision: Literal[1] = 1

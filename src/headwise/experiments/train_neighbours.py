@@ -34,7 +34,7 @@ class TrainNeighbours(TrainingRun, frozen=True):
     ([0], 1)
     """
 
-    stacks_over: ClassVar[str | None] = "rank"
+    stacks_over: ClassVar[tuple[str, ...]] = ("rank",)
 
     kind: Literal["train_neighbours"] = "train_neighbours"
     revision: Literal[1] = 1

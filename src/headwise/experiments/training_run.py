@@ -33,8 +33,8 @@ class TrainingRun(Spec, frozen=True):
     [1, 2, 3, 4]
     """
 
-    #: The field in which specs that train as one ensemble may differ, if any.
-    stacks_over: ClassVar[str | None] = None
+    #: The fields in which specs that train as one ensemble may differ.
+    stacks_over: ClassVar[tuple[str, ...]] = ()
 
     steps: PositiveInt
     batch: PositiveInt = 256
@@ -58,8 +58,13 @@ class TrainingRun(Spec, frozen=True):
     def rows_of(self, done: Trained) -> list[Row]:
         """How each seed of a run of this spec fared."""
 
+    @property
+    def stacked_shape(self) -> tuple[int, ...]:
+        """Return what else must be equal for the parameters of two specs to stack."""
+        return ()
+
     def ask(self) -> list[Row]:
-        """Train, and tell how each seed fared."""
+        """Train, and return how each seed ended."""
         return self.rows_of(self.trained())
 
     def possible_on(self, device: str) -> bool:

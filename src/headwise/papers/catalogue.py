@@ -1,73 +1,182 @@
-"""Every exhibit there is, by hand; and how a name finds one."""
+"""Every exhibit by name. Nothing of an exhibit is imported before it is used.
+
+To add one, write ``papers/<folder>/<file>.py`` with an ``Exhibit`` named ``<FILE>`` in capitals,
+and a line below. The title and the scales stand in both places, so that listing them needs no
+import; a test holds them equal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from headwise.errors import BadInputError
-from headwise.papers.beyond.finite_law import FINITE_LAW
-from headwise.papers.beyond.float32_trap import FLOAT32_TRAP
-from headwise.papers.beyond.init_scale import INIT_SCALE
-from headwise.papers.beyond.log_squared import LOG_SQUARED
-from headwise.papers.beyond.uncentred_inputs import UNCENTRED_INPUTS
-from headwise.papers.exhibit import Exhibit
-from headwise.papers.heads2024 import HEADS_2024
-from headwise.papers.rank2026.figure_1 import FIGURE_1
-from headwise.papers.rank2026.figure_2c import FIGURE_2C
-from headwise.papers.rank2026.figure_5a import FIGURE_5A
-from headwise.papers.rank2026.figure_5b import FIGURE_5B
-from headwise.papers.rank2026.figure_5c import FIGURE_5C
-from headwise.papers.rank2026.figure_6 import FIGURE_6
-from headwise.papers.rank2026.table_1 import TABLE_1
-from headwise.papers.rank2026.table_2 import TABLE_2
-from headwise.papers.rank2026.theorem_1 import THEOREM_1
 
-CATALOGUE: tuple[Exhibit, ...] = (
-    FIGURE_1,
-    TABLE_1,
-    TABLE_2,
-    FIGURE_2C,
-    FIGURE_5A,
-    FIGURE_5B,
-    FIGURE_5C,
-    FIGURE_6,
-    THEOREM_1,
-    *HEADS_2024,
-    FINITE_LAW,
-    LOG_SQUARED,
-    FLOAT32_TRAP,
-    UNCENTRED_INPUTS,
-    INIT_SCALE,
+if TYPE_CHECKING:
+    from headwise.papers.exhibit import Exhibit
+
+#: Sets of scales that exhibits offer.
+PRINTED = ("miniature", "paper")
+COMPUTED = ("miniature", "laptop", "paper")
+TRAINED = ("miniature", "laptop", "gpu", "paper")
+OURS = ("miniature", "laptop")
+SIMULATED = ("miniature", "laptop", "gpu")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An exhibit that is not loaded yet: its name, title and scales."""
+
+    name: str
+    title: str
+    scales: tuple[str, ...]
+
+    def load(self) -> Exhibit:
+        """Import the exhibit."""
+        module = import_module(f"headwise.papers.{self.name.replace('/', '.')}")
+        return getattr(module, self.name.rpartition("/")[2].upper())
+
+
+ENTRIES = (
+    Entry("rank2026/figure_1", "Figure 1: rank against the head dimension", PRINTED),
+    Entry(
+        "rank2026/table_1",
+        "Table 1, Figure 2a: rank against head dimension for four lengths",
+        PRINTED,
+    ),
+    Entry(
+        "rank2026/table_2",
+        "Table 2: rank against the head dimension for four input distributions",
+        PRINTED,
+    ),
+    Entry(
+        "rank2026/figure_2c",
+        "Figure 2c: rank against the head dimension on mixed inputs",
+        PRINTED,
+    ),
+    Entry(
+        "rank2026/figure_5a",
+        "Figure 5a: rank against the head dimension for four widths",
+        PRINTED,
+    ),
+    Entry(
+        "rank2026/figure_5b",
+        "Figure 5b: rank against the head dimension for four temperatures",
+        PRINTED,
+    ),
+    Entry("rank2026/figure_5c", "Figure 5c: rank in every layer of a stack of eight", PRINTED),
+    Entry("rank2026/figure_6", "Figure 6, Gaussian part: distance from orthonormal", PRINTED),
+    Entry(
+        "rank2026/theorem_1", "Theorems 1 and 2: the bound on rank, and what leads to it", PRINTED
+    ),
+    Entry(
+        "heads2024/figure_rank_depth",
+        "Error against rank, by number of parameters and depth",
+        TRAINED,
+    ),
+    Entry(
+        "heads2024/figure_what_it_learns",
+        "What one layer learns: angle and size of its query-key forms",
+        TRAINED,
+    ),
+    Entry(
+        "heads2024/figure_saturation",
+        "Where the two papers disagree: saturation of rank, and the rank a task needs",
+        TRAINED,
+    ),
+    Entry("heads2024/figure_positions", "Error against rank with learned positions", TRAINED),
+    Entry(
+        "heads2024/figure_role_of_n", "Error against rank for growing numbers of points", TRAINED
+    ),
+    Entry(
+        "heads2024/figure_role_of_d", "Error against rank over width, for growing widths", TRAINED
+    ),
+    Entry(
+        "heads2024/figure_large_n",
+        "Two layers of fixed rank against growing numbers of points",
+        TRAINED,
+    ),
+    Entry(
+        "heads2024/figure_in_context",
+        "In-context linear regression against the number of heads",
+        TRAINED,
+    ),
+    Entry(
+        "heads2024/figure_lower_bound",
+        "Lower bound on the error of low-rank heads, and what heads reach",
+        TRAINED,
+    ),
+    Entry("heads2024/figure_majority_vote", "Majority vote of random rank-one heads", COMPUTED),
+    Entry(
+        "heads2024/figure_construction",
+        "Constructions: exact full-rank head, rank-one tally, two-layer vote",
+        COMPUTED,
+    ),
+    Entry(
+        "heads2024/table_models", "Survey: rank and number of heads of well known models", PRINTED
+    ),
+    Entry("beyond/finite_law", "The finite law: rank of a random head at any length", SIMULATED),
+    Entry(
+        "beyond/log_squared",
+        "(log n)², not log n: the head dimension that a length needs",
+        SIMULATED,
+    ),
+    Entry("beyond/float32_trap", "The float32 trap: one rank, many answers", OURS),
+    Entry("beyond/uncentred_inputs", "Uncentred inputs: a mean that all tokens share", OURS),
+    Entry("beyond/init_scale", "The scale of initialisation: where the barrier lives", OURS),
 )
 
 
-def chosen(names: Sequence[str]) -> list[Exhibit]:
-    """The exhibits of these names; "all" is every one, a folder all that are in it.
+def entries(names: Sequence[str]) -> list[Entry]:
+    """Return the entries of these names, each once, in the order of the names.
 
-    >>> [exhibit.name for exhibit in chosen(["rank2026/table_1"])]
+    Args:
+        names: Names of exhibits; a folder stands for all that are in it, "all" for every one.
+
+    Returns:
+        The entries, not loaded yet.
+
+    Raises:
+        BadInputError: If a name is unknown; the error suggests similar ones.
+
+    >>> [entry.name for entry in entries(["rank2026/table_1"])]
     ['rank2026/table_1']
-    >>> chosen(["rank2026/tabel_1"])
+    >>> entries(["rank2026/tabel_1"])
     Traceback (most recent call last):
     ...
     headwise.errors.BadInputError: there is no exhibit 'rank2026/tabel_1'; did you mean ...
     """
-    found: dict[str, Exhibit] = {}
+    found: dict[str, Entry] = {}
     for name in names:
-        matching = [e for e in CATALOGUE if name in ("all", e.name, e.name.partition("/")[0])]
+        matching = [e for e in ENTRIES if name in ("all", e.name, e.name.partition("/")[0])]
         if not matching:
             raise BadInputError(f"there is no exhibit {name!r}", hint=_nearest(name))
-        found |= {exhibit.name: exhibit for exhibit in matching}
+        found |= {entry.name: entry for entry in matching}
     return list(found.values())
 
 
+def chosen(names: Sequence[str]) -> list[Exhibit]:
+    """Load the exhibits of these names; see ``entries``."""
+    return [entry.load() for entry in entries(names)]
+
+
+def __getattr__(name: str) -> Any:
+    """Load every exhibit when ``CATALOGUE`` is read."""
+    if name == "CATALOGUE":
+        return tuple(entry.load() for entry in ENTRIES)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _nearest(name: str) -> str:
-    known = [exhibit.name for exhibit in CATALOGUE]
-    # A person may leave out the folder: compare with the last part too.
+    known = [entry.name for entry in ENTRIES]
+    # People may leave out the folder, so the last part is compared too.
     short = {known_name.rpartition("/")[2]: known_name for known_name in known}
     close = get_close_matches(name, known, n=3) or [
         short[match] for match in get_close_matches(name.rpartition("/")[2], short, n=3)
     ]
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return "headwise reproduce --list shows what there is"
+    return f"the exhibits are {', '.join(known)}"

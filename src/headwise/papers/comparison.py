@@ -1,8 +1,8 @@
-"""Printed value against measured value: one rule for every cell of every exhibit.
+"""Compare printed with measured values, by one rule for every cell of every exhibit.
 
-A cell agrees when the two differ by at most max(0.015, 3 combined standard errors). That was fixed
-before anything was run. Two things were added with the trained figures, and only make agreement
-harder: losses near zero are held to a share of the printed value, and noise buys no agreement.
+A cell agrees when the two differ by at most max(0.015, 3 combined standard errors). This was fixed
+before anything was run. Two additions came with the trained figures, and both make agreement
+harder: losses near zero must lie within a share of the printed value, and noise buys no agreement.
 """
 
 from __future__ import annotations
@@ -19,26 +19,21 @@ FLOOR = 0.015
 #: How many combined standard errors a difference may have.
 STANDARD_ERRORS = 3.0
 
-#: Noise that allows a larger share of the printed value than this decides nothing, and a loss that
-#: is further off by this share differs.
+#: Noise that allows a larger share of the printed value decides nothing; a loss that is further
+#: off by this share differs.
 SHARE = 0.2
 
-#: The rule in words.
 RULE = (
-    "A printed value agrees when the measured one lies within max(0.015, 3 combined standard "
-    "errors) of it. Losses of training come near zero: they must lie within a fifth of the printed "
-    "value where that is less than 0.015. Where standard errors allow more than a fifth of the "
-    "printed value (and, of a rank, more than 0.015), a cell that does not differ is undecided: "
-    "noise buys no agreement."
+    "A printed value agrees if the measured one lies within max(0.015, 3 combined standard errors) "
+    "of it. Losses of training come near zero, so they must lie within a fifth of the printed "
+    "value where that is less than 0.015. If the standard errors allow more than a fifth of the "
+    "printed value (and, for a rank, more than 0.015), a cell that does not differ is undecided. "
+    "A second count uses the standard errors alone: how many values lie within 3 of them."
 )
 
-#: Said of an exhibit without cells.
-NOTHING_PRINTED = "nothing printed to compare with"
-
-#: The same where there are printed values, of other sizes.
+#: Why an exhibit has no cells.
+NOTHING_PRINTED = "no printed values"
 OTHER_SIZES = "printed for other sizes"
-
-#: The same where the paper has a figure whose values nobody has read off.
 NOT_ON_RECORD = "printed as a figure; its values are not on record here"
 
 
@@ -46,11 +41,14 @@ NOT_ON_RECORD = "printed as a figure; its values are not on record here"
 class Cell:
     """One printed value and what was measured for it.
 
-    ``floor`` is the least difference that counts, ``statistic`` what the measured number is.
-
-    >>> cell = Cell("100 tokens, d_h 64", printed=0.606, measured=0.596, stderr=0.002)
-    >>> cell.agrees, round(cell.tolerance, 3)
-    (True, 0.015)
+    Attributes:
+        name: Which value.
+        printed: The printed value.
+        measured: The measured value.
+        stderr: Its standard error.
+        printed_stderr: The standard error of the printed value.
+        floor: The least difference that counts.
+        statistic: What the measured number is.
     """
 
     name: str
@@ -63,26 +61,32 @@ class Cell:
 
     @property
     def difference(self) -> float:
-        """Measured less printed."""
+        """Return measured less printed."""
         return self.measured - self.printed
 
     @property
+    def noise(self) -> float:
+        """Return three combined standard errors."""
+        return STANDARD_ERRORS * math.hypot(self.stderr, self.printed_stderr)
+
+    @property
     def tolerance(self) -> float:
-        """How far apart the two may lie."""
-        return max(self.floor, STANDARD_ERRORS * math.hypot(self.stderr, self.printed_stderr))
+        """Return how far apart the two may lie."""
+        return max(self.floor, self.noise)
 
     @property
     def differs(self) -> bool:
-        """Whether they lie further apart than that."""
+        """Return whether they lie further apart than that."""
         return abs(self.difference) > self.tolerance
 
     @property
-    def verdict(self) -> str:
-        """Agrees, differs, or undecided: too noisy for agreement to mean anything.
+    def within_noise(self) -> bool:
+        """Return whether they lie within three standard errors, with no floor."""
+        return abs(self.difference) <= self.noise
 
-        >>> Cell("8 heads", printed=0.12, measured=2.4, stderr=2.2).verdict
-        'undecided'
-        """
+    @property
+    def verdict(self) -> str:
+        """Return "agrees", "differs", or "undecided" if noise makes agreement meaningless."""
         if self.differs:
             return "differs"
         noisy = self.tolerance > max(self.floor, SHARE * self.printed)
@@ -90,18 +94,12 @@ class Cell:
 
     @property
     def agrees(self) -> bool:
-        """Whether they agree, and could have differed."""
+        """Return whether they agree, and could have differed."""
         return self.verdict == "agrees"
 
 
 def verdict(cells: Sequence[Cell], uncompared: str = NOTHING_PRINTED) -> str:
-    """How many of the cells agree, in words; without cells, why there are none.
-
-    >>> verdict([Cell("a", 0.5, 0.5, 0.0), Cell("b", 0.5, 0.6, 0.0)])
-    '1 of 2 agree'
-    >>> verdict([Cell("a", 0.5, 0.5, 0.0), Cell("b", 0.5, 0.6, 0.2)])
-    '1 of 2 agree, 1 undecided'
-    """
+    """Return how many cells agree, in words; without cells, why there are none."""
     if not cells:
         return uncompared
     agreeing = sum(cell.agrees for cell in cells)
@@ -111,21 +109,23 @@ def verdict(cells: Sequence[Cell], uncompared: str = NOTHING_PRINTED) -> str:
     return f"{agreeing} of {len(cells)} agree" + (f", {undecided} undecided" if undecided else "")
 
 
-def comparison_table(cells: Sequence[Cell]) -> Table:
-    """Every cell with its verdict; those that differ are stressed.
+def within_noise(cells: Sequence[Cell]) -> str:
+    """Return how many cells lie within three standard errors, in words."""
+    return f"{sum(cell.within_noise for cell in cells)} of {len(cells)}" if cells else ""
 
-    >>> print(comparison_table([Cell("d_h 2", 0.5, 0.6, 0.001)]).text())
-    cell   printed  measured  ± standard error  difference  allowed  verdict
-    d_h 2      0.5       0.6             0.001         0.1    0.015  differs*
-    """
+
+def comparison_table(cells: Sequence[Cell]) -> Table:
+    """Return every cell with its verdict; cells that differ are stressed."""
+    statistics = {cell.statistic for cell in cells}
     columns = (
         "cell",
         "printed",
-        _statistic(cells),
+        statistics.pop() if len(statistics) == 1 else "measured",
         "± standard error",
         "difference",
         "allowed",
         "verdict",
+        "within 3 standard errors",
     )
     rows = tuple(
         (
@@ -136,14 +136,9 @@ def comparison_table(cells: Sequence[Cell]) -> Table:
             round(cell.difference, 4),
             round(cell.tolerance, 4),
             cell.verdict,
+            "yes" if cell.within_noise else "no",
         )
         for cell in cells
     )
     differing = frozenset((i, 6) for i, cell in enumerate(cells) if cell.differs)
     return Table(columns, rows, differing, title="Printed and measured")
-
-
-def _statistic(cells: Sequence[Cell]) -> str:
-    """What the measured numbers are, where all are the same."""
-    found = {cell.statistic for cell in cells}
-    return found.pop() if len(found) == 1 else "measured"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from headwise.errors import BadInputError
-from headwise.papers.rank_rows import Place, Pooled
+from headwise.papers.kinds.rank_rows import Place, Pooled
 from headwise.randomness import stream_seed
 from headwise.report import Table
 from headwise.theory import corrected_law, saturation_row

@@ -1,4 +1,4 @@
-"""Exhibit: one figure or table: the questions it asks, and what it makes of the answers."""
+"""Exhibit: one figure or table, the specs it asks, and how it presents their answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from headwise.errors import BadInputError
-from headwise.papers.comparison import NOTHING_PRINTED, Cell
+from headwise.papers.comparison import NOT_ON_RECORD, NOTHING_PRINTED, OTHER_SIZES, Cell
 from headwise.report import Panel, Table
 from headwise.runs import Record, Records, Row, Spec
 
@@ -17,11 +17,8 @@ from headwise.runs import Record, Records, Row, Spec
 class Scale(StrEnum):
     """How large an exhibit is run.
 
-    ``miniature`` takes seconds and checks the machinery, ``laptop`` minutes on two cores,
-    ``gpu`` needs an accelerator, ``paper`` is what is printed.
-
-    >>> Scale("paper") is Scale.PAPER
-    True
+    ``miniature`` takes seconds and checks the machinery, ``laptop`` takes minutes on two cores,
+    ``gpu`` needs an accelerator, and ``paper`` has the printed sizes.
     """
 
     MINIATURE = "miniature"
@@ -32,31 +29,27 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to an exhibit's specs at one scale, in the order of the specs.
-
-    >>> answers = Answers(Scale.MINIATURE, ())
-    >>> answers.rows()
-    []
-    """
+    """The answers to an exhibit's specs at one scale, in the order of the specs."""
 
     scale: Scale
     records: tuple[Record, ...]
 
     def rows(self, **wanted: Any) -> list[Row]:
-        """Every row, joined with its spec, whose fields have the values wanted."""
+        """Return the rows, joined with their specs, whose fields have these values."""
         return [row for row in self._joined if all(row.get(k) == v for k, v in wanted.items())]
 
     def row(self, **wanted: Any) -> Row:
-        """The one row whose fields have these values."""
+        """Return the only row whose fields have these values."""
         found = self.rows(**wanted)
         if len(found) != 1:
             raise BadInputError(
-                f"{len(found)} rows have {wanted}", hint="name the fields that tell rows apart"
+                f"expected one row with {wanted}, got {len(found)}",
+                hint="name the fields that tell the rows apart",
             )
         return found[0]
 
     def values(self, field: str) -> list[Any]:
-        """The different values of a field, in order of first appearance."""
+        """Return the distinct values of a field, in order of first appearance."""
         return list(dict.fromkeys(row[field] for row in self._joined if field in row))
 
     @cached_property
@@ -65,44 +58,68 @@ class Answers:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A statement in words, and whether the rows show it.
+
+    Attributes:
+        words: The statement.
+        holds: Whether the rows show it.
+        printed: Where a paper makes the statement, such as "§2.1". Empty if it is ours.
+    """
+
+    words: str
+    holds: bool
+    printed: str = ""
+
+    @property
+    def source(self) -> str:
+        """Return where the statement comes from, in words."""
+        return f"printed, {self.printed}" if self.printed else "ours"
+
+
+@dataclass(frozen=True)
 class Presentation:
-    """What an exhibit shows: panels of one figure, printed values compared, tables, remarks.
+    """What an exhibit shows: panels of one figure, compared values, tables, claims, remarks.
 
-    ``claims`` are statements of the paper without a number, each with whether it was seen to
-    hold. ``title`` takes the place of the exhibit's own where the rows say more than it can, and
-    ``uncompared`` says why there are no cells.
-
-    >>> Presentation(remarks=("Rank levels off.",)).cells
-    ()
+    ``title`` replaces the exhibit's own title, and ``uncompared`` the exhibit's reason why it has
+    no cells.
     """
 
     panels: tuple[Panel, ...] = ()
     cells: tuple[Cell, ...] = ()
     tables: tuple[Table, ...] = ()
-    claims: tuple[tuple[str, bool], ...] = ()
+    claims: tuple[Any, ...] = ()
     remarks: tuple[str, ...] = ()
     title: str = ""
-    uncompared: str = NOTHING_PRINTED
+    uncompared: str = ""
+
+    def __post_init__(self) -> None:
+        # Words and a verdict alone are a claim of ours.
+        claims = tuple(one if isinstance(one, Claim) else Claim(*one) for one in self.claims)
+        object.__setattr__(self, "claims", claims)
+
+    def claims_by(self, *, printed: bool) -> list[Claim]:
+        """Return the claims that a paper prints, or those that are ours."""
+        return [claim for claim in self.claims if bool(claim.printed) is printed]
 
 
-#: Specs are made when they are asked for: listing exhibits should cost nothing.
+#: Specs are built when they are needed, so that listing exhibits is cheap.
 Questions = Callable[[], Iterable[Spec]]
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A named figure or table: specs per scale, and how their answers are presented.
+    """A named figure or table: specs for each scale, and how their answers are presented.
 
-    >>> from headwise.runs.examples import Square
-    >>> squares = Exhibit(
-    ...     name="examples/squares",
-    ...     title="Squares",
-    ...     caption="The squares of two numbers.",
-    ...     questions={Scale.MINIATURE: lambda: [Square(number=n) for n in (1, 2)]},
-    ...     present=lambda answers: Presentation(remarks=(str(len(answers.rows())),)),
-    ... )
-    >>> [spec.number for spec in squares.specs(Scale.MINIATURE)]
-    [1.0, 2.0]
+    Attributes:
+        name: Folder and file, such as ``rank2026/table_1``.
+        title: One line.
+        caption: What the figure shows, ending in a full stop.
+        questions: The specs of each scale.
+        present: Turns answers into a presentation.
+        printed: Where the paper prints it, such as "Figure 1". Empty if the exhibit is ours.
+        compared_at: The scales at which printed values are compared.
+        partial: Whether ``present`` can show some of the answers.
     """
 
     name: str
@@ -110,14 +127,22 @@ class Exhibit:
     caption: str
     questions: Mapping[Scale, Questions]
     present: Callable[[Answers], Presentation]
+    printed: str = ""
+    compared_at: tuple[Scale, ...] = ()
+    partial: bool = False
 
     @property
     def scales(self) -> tuple[Scale, ...]:
-        """The scales it offers, from small to large."""
+        """Return the scales that it offers, from small to large."""
         return tuple(scale for scale in Scale if scale in self.questions)
 
+    @property
+    def source(self) -> str:
+        """Return where the exhibit comes from, in words."""
+        return self.printed or "ours"
+
     def specs(self, scale: Scale) -> list[Spec]:
-        """What it asks at a scale."""
+        """Return the specs of a scale."""
         if scale not in self.questions:
             raise BadInputError(
                 f"{self.name} has no scale {scale.value!r}",
@@ -126,17 +151,20 @@ class Exhibit:
         return list(self.questions[scale]())
 
     def presented(self, records: Records, scale: Scale) -> Presentation:
-        """What it shows; every answer must be among the records."""
+        """Present the answers among the records; all of them must be there."""
         return self.present(Answers(scale, tuple(records.of(self.specs(scale)))))
+
+    def why_uncompared(self, scale: Scale, shown: Presentation) -> str:
+        """Return why a presentation at this scale has no compared values."""
+        if shown.uncompared:
+            return shown.uncompared
+        if self.compared_at:
+            return OTHER_SIZES
+        return NOT_ON_RECORD if self.printed else NOTHING_PRINTED
 
 
 def grid(spec: type[Spec], fixed: Mapping[str, Any], **axes: Sequence[Any]) -> list[Spec]:
-    """A spec for every combination of the axes' values, the last axis changing fastest.
-
-    >>> from headwise.runs.examples import Square
-    >>> [spec.number for spec in grid(Square, {}, number=[1, 2])]
-    [1.0, 2.0]
-    """
+    """Return a spec for every combination of the axes' values; the last axis changes fastest."""
     found = [dict(fixed)]
     for name, values in axes.items():
         found = [content | {name: value} for content in found for value in values]

@@ -72,7 +72,8 @@ def _told(exhibit: Exhibit, one: Reproduced) -> str:
     if known.cells:
         lines += [f"Printed values: {verdict(known.cells)}.", ""]
     lines += [
-        f"* {words}: {'holds' if holds else 'does not hold'}" for words, holds in known.claims
+        f"* {one.words}: {'holds' if one.holds else 'does not hold'} ({one.source})"
+        for one in known.claims
     ]
     lines += [""] * bool(known.claims)
     link = f"[{exhibit.name}](exhibits.md#{_anchor(exhibit)})"

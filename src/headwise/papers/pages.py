@@ -55,7 +55,7 @@ def summary_table(found: Sequence[Reproduced]) -> Table:
             rows.append((name, scale, one.problem, ""))
         else:
             shown = one.presentation
-            rows.append((name, scale, verdict(shown.cells, shown.uncompared), claims_held(shown)))
+            rows.append((name, scale, verdict(shown.cells, one.why_uncompared), claims_held(shown)))
     return Table(("exhibit", "scale", "printed values", "claims"), tuple(rows))
 
 
@@ -67,7 +67,7 @@ def claims_held(presentation: Presentation) -> str:
     """
     if not presentation.claims:
         return ""
-    held = sum(holds for _, holds in presentation.claims)
+    held = sum(claim.holds for claim in presentation.claims)
     return f"{held} of {len(presentation.claims)} hold"
 
 
@@ -103,10 +103,13 @@ def claims_table(shown: Presentation) -> list[Table]:
     """What a paper says in words, and whether it was seen; no table where it says nothing.
 
     >>> claims_table(Presentation(claims=(("Rank levels off.", True),)))[0].rows
-    (('Rank levels off.', 'holds'),)
+    (('Rank levels off.', 'holds', 'ours'),)
     """
     if not shown.claims:
         return []
-    rows = tuple((claim, "holds" if holds else "does not hold") for claim, holds in shown.claims)
-    stressed = frozenset((i, 1) for i, (_, holds) in enumerate(shown.claims) if not holds)
-    return [Table(("claim", "seen"), rows, stressed, title="Claims, and what was seen")]
+    rows = tuple(
+        (claim.words, "holds" if claim.holds else "does not hold", claim.source)
+        for claim in shown.claims
+    )
+    stressed = frozenset((i, 1) for i, claim in enumerate(shown.claims) if not claim.holds)
+    return [Table(("claim", "seen", "source"), rows, stressed, title="Claims, and what was seen")]

@@ -88,6 +88,12 @@ class Reproduced:
         own = self.wanted.exhibit.title
         return own if self.presentation is None else self.presentation.title or own
 
+    @property
+    def why_uncompared(self) -> str:
+        """Return why there are no cells."""
+        shown = self.presentation or Presentation()
+        return self.wanted.exhibit.why_uncompared(self.wanted.scale, shown)
+
 
 def state_in(store: Store, wanted: Wanted) -> State:
     """What a store knows of an exhibit at a scale."""

@@ -39,7 +39,9 @@ def attempt(spec: Spec, on: str = "cpu", scratch: Path | None = None) -> Outcome
     try:
         with computing_on(on), scratching_in(scratch / spec.key if scratch else None):
             rows = checked_rows(spec.ask())
-    # SystemExit and the like too: a question must not be able to end the sweep.
+    except KeyboardInterrupt:
+        raise  # the person at the keyboard, not the spec
+    # SystemExit and the like too: a spec must not be able to end the run.
     except BaseException as error:
         return Failure(
             spec.key, traceback_text(error), stamp(spec, on, time.perf_counter() - start)

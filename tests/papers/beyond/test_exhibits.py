@@ -44,7 +44,7 @@ def changed(records: list[Record], change) -> list[Record]:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_miniature_can_be_drawn_and_its_claims_hold(name, records):
     shown = presented(BY_NAME[name], records[name])
-    assert [words for words, holds in shown.claims if not holds] == []
+    assert [claim.words for claim in shown.claims if not claim.holds] == []
     assert len(draw(shown.panels).axes) == len(shown.panels) == 2
     assert all(len(table.rows) > 0 for table in shown.tables)
     assert shown.remarks
@@ -132,7 +132,7 @@ PLANTED = [
 @pytest.mark.parametrize(("name", "words", "change"), PLANTED)
 def test_every_claim_can_fail(name, words, change, records):
     shown = presented(BY_NAME[name], changed(records[name], change))
-    verdicts = {claim: holds for claim, holds in shown.claims if words in claim}
+    verdicts = {claim.words: claim.holds for claim in shown.claims if words in claim.words}
     assert verdicts
     assert False in verdicts.values()
 
@@ -140,8 +140,8 @@ def test_every_claim_can_fail(name, words, change, records):
 def test_every_claim_is_among_those_seen_to_fail(records):
     for name, exhibit in BY_NAME.items():
         fragments = [words for planted, words, _ in PLANTED if planted == name]
-        for claim, _ in presented(exhibit, records[name]).claims:
-            assert any(words in claim for words in fragments), claim
+        for claim in presented(exhibit, records[name]).claims:
+            assert any(words in claim.words for words in fragments), claim
 
 
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=BY_NAME)

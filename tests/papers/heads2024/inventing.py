@@ -1,12 +1,16 @@
 """Answers as training would give them, with losses that a function says."""
 
 from headwise.experiments.training_run import TrainingRun
+from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Answers, Scale
-from headwise.papers.heads2024 import HEADS_2024
 from headwise.runs import Provenance, Record
 
 #: The exhibits that train something.
-TRAINED = [e for e in HEADS_2024 if any(isinstance(s, TrainingRun) for s in e.specs(Scale.PAPER))]
+TRAINED = [
+    e
+    for e in chosen(["heads2024"])
+    if any(isinstance(s, TrainingRun) for s in e.specs(Scale.PAPER))
+]
 SOURCE = Provenance("0", "0", "cpu", None, 0.0, "", None)
 
 

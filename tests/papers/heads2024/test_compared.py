@@ -12,7 +12,7 @@ from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
 from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
 from headwise.papers.heads2024.remarks import stuck_remark
-from headwise.papers.trained_rows import (
+from headwise.papers.kinds.trained_rows import (
     OverSeeds,
     diverged_remark,
     over_seeds,
@@ -66,7 +66,7 @@ def test_the_angle_of_a_run_that_diverged_decides_no_claim():
 
     records = tuple(answer(spec) for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU))
     found = FIGURE_WHAT_IT_LEARNS.present(Answers(Scale.GPU, records))
-    assert found.claims[0][1]
+    assert found.claims[0].holds
     assert found.tables[0].rows[0][4] == 179.0
     assert any("runs diverged" in remark for remark in found.remarks)
 
@@ -121,4 +121,5 @@ def test_the_column_says_that_the_least_of_the_seeds_is_compared():
 
 def test_it_is_said_why_nothing_is_compared():
     small = presented(FIGURE_RANK_DEPTH, Scale.LAPTOP, lambda spec: 0.5)
-    assert (small.cells, small.uncompared) == ((), "printed for other sizes")
+    assert small.cells == ()
+    assert FIGURE_RANK_DEPTH.why_uncompared(Scale.LAPTOP, small) == "printed for other sizes"

@@ -2,9 +2,9 @@
 
 import pytest
 
+from headwise.experiments.training_cost import H200, cheap_first, run_seconds, step_seconds
 from headwise.experiments.training_run import TrainingRun
 from headwise.papers.exhibit import Answers, Scale
-from headwise.papers.heads2024.costs import H200, cheap_first, run_seconds, step_seconds
 from headwise.papers.heads2024.figure_in_context import FIGURE_IN_CONTEXT
 from headwise.papers.heads2024.figure_large_n import FIGURE_LARGE_N
 from headwise.papers.heads2024.figure_positions import FIGURE_POSITIONS
@@ -85,7 +85,7 @@ def test_a_printed_value_that_is_measured_agrees_and_one_that_is_not_differs():
 @pytest.mark.parametrize(("half", "holds"), [(0.5, True), (0.05, False)])
 def test_claims_of_the_main_figure_can_fail(half, holds):
     found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 0.01 if s.rank == s.width else half)
-    claims = dict(found.claims)
+    claims = {claim.words: claim.holds for claim in found.claims}
     assert claims["one layer of full rank and d² parameters reaches a loss of 0.02"]
     assert claims["one layer of rank 32 or less stays above 0.25"] is holds
     assert (
@@ -118,7 +118,7 @@ def test_panels_stand_in_rows_of_protocols_and_carry_the_baseline():
 def test_growing_n_is_a_claim_that_can_fail():
     rising = presented(FIGURE_LARGE_N, Scale.GPU, lambda s: 0.01 * s.tokens)
     falling = presented(FIGURE_LARGE_N, Scale.GPU, lambda s: 1 / s.tokens)
-    assert [rising.claims[0][1], falling.claims[0][1]] == [True, False]
+    assert [rising.claims[0].holds, falling.claims[0].holds] == [True, False]
 
 
 def test_what_full_rank_learns_asks_nothing_new_but_the_papers_rate():
@@ -147,7 +147,7 @@ def test_where_the_two_rules_disagree(low, holds):
         for spec in FIGURE_SATURATION.specs(Scale.GPU)
     ]
     found = FIGURE_SATURATION.present(Answers(Scale.GPU, tuple(records)))
-    assert [seen for _, seen in found.claims] == [True, holds]
+    assert [claim.holds for claim in found.claims] == [True, holds]
     assert "takes r = 8" in found.remarks[0]
 
 

@@ -26,7 +26,7 @@ def shown(exhibit, scale=Scale.MINIATURE):
 def test_every_claim_holds(exhibit):
     found = shown(exhibit)
     assert found.claims
-    assert all(holds for _, holds in found.claims)
+    assert all(claim.holds for claim in found.claims)
     assert all(len(curve.mean) > 1 for panel in found.panels for curve in panel.curves)
 
 
@@ -41,7 +41,7 @@ def test_lines_of_the_bound_run_from_few_heads_to_many():
     assert all(a <= b for c in bounds.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
     for panel in (random, trained):
         assert all(a >= b for c in panel.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
-    assert all(holds for _, holds in found.claims)
+    assert all(claim.holds for claim in found.claims)
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])

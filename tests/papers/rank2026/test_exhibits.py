@@ -6,10 +6,10 @@ import math
 import pytest
 
 from headwise.experiments.kinds import Kinds
-from headwise.papers.catalogue import CATALOGUE, chosen
+from headwise.papers.catalogue import CATALOGUE, ENTRIES, chosen
 from headwise.papers.comparison import FLOOR, Cell, verdict
 from headwise.papers.exhibit import Scale
-from headwise.papers.rank_rows import Pooled, falls, grows
+from headwise.papers.kinds.rank_rows import Pooled, falls, grows
 from headwise.runs import Provenance, Record, Records, parsed_spec
 from headwise.theory.barrier import rank_barrier
 
@@ -28,6 +28,15 @@ def test_specs_are_known_kinds_and_all_different(exhibit, scale):
     for spec in specs:
         again = parsed_spec(Kinds, json.loads(spec.model_dump_json()))
         assert again.key == spec.key
+
+
+def test_the_catalogue_says_what_the_exhibits_say():
+    for entry, exhibit in zip(ENTRIES, CATALOGUE, strict=True):
+        assert (entry.name, entry.title, entry.scales) == (
+            exhibit.name,
+            exhibit.title,
+            tuple(exhibit.scales),
+        )
 
 
 def test_every_exhibit_has_a_name_a_caption_and_a_miniature():
@@ -115,19 +124,19 @@ def test_a_planted_wrong_value_differs_and_all_others_agree(name, key):
 def test_claims_of_saturation_hold_where_they_should_and_fail_where_not(name):
     exhibit = RANK2026[name]
     if name != "table_1":  # its last claim compares lengths
-        assert all(holds for _, holds in planted(exhibit, saturating).claims)
-    assert not any(holds for _, holds in planted(exhibit, flat).claims)
+        assert all(claim.holds for claim in planted(exhibit, saturating).claims)
+    assert not any(claim.holds for claim in planted(exhibit, flat).claims)
 
 
 def test_widths_and_temperatures_that_matter_are_noticed():
     for name, field in (("figure_5a", "width"), ("figure_5b", "temperature")):
         first, *_ = planted(RANK2026[name], saturating).claims
-        assert first[1]
-        (words, holds), *_ = planted(
+        assert first.holds
+        changed, *_ = planted(
             RANK2026[name], lambda spec, field=field: 0.1 + 0.05 * math.log(getattr(spec, field))
         ).claims
-        assert "hardly matters" in words
-        assert not holds
+        assert "hardly matters" in changed.words
+        assert not changed.holds
 
 
 def stack_records(mean, collapse):
@@ -147,15 +156,15 @@ def test_depth_and_skip_connections_are_judged_from_rows():
         lambda spec, layer: 0.6 / layer,
         lambda spec, layer: 0.9 if spec.skip else 0.9 / layer,
     )
-    assert [holds for _, holds in falling.claims] == [True] * 4
+    assert [claim.holds for claim in falling.claims] == [True] * 4
     rising = stack_records(lambda spec, layer: 0.05 * layer, lambda spec, layer: 0.9)
-    assert [holds for _, holds in rising.claims] == [False] * 4
+    assert [claim.holds for claim in rising.claims] == [False] * 4
     assert "at d_h = no head dimension." in rising.remarks[0]
     assert "at d_h = 2, 4, 8, 16, 32, 64, 96, 192." in falling.remarks[0]
     bumpy = stack_records(
         lambda spec, layer: 0.6 / layer + 0.1 * (layer == 8), lambda spec, layer: 0.9
     )
-    assert [holds for _, holds in bumpy.claims][:2] == [True, False]
+    assert [claim.holds for claim in bumpy.claims][:2] == [True, False]
 
 
 def test_the_right_reading_of_the_mixtures_is_named():
@@ -208,7 +217,8 @@ def test_a_rank_above_the_bound_breaks_the_claim():
                 row = {"says": "", "observed": 0.0, "stderr": 0.0, "sense": "≤", "bound": 1.0}
                 row |= {"holds": holds, "violator": 2.0, "violator_rejected": holds}
             records.append(Record(spec.key, spec.content, (row,), FOUND))
-        return dict(exhibit.presented(Records(records), Scale.PAPER).claims)
+        claims = exhibit.presented(Records(records), Scale.PAPER).claims
+        return {claim.words: claim.holds for claim in claims}
 
     assert all(shown(0.99).values())
     too_high = shown(1.01)
@@ -230,7 +240,7 @@ def test_orthonormality_that_is_not_as_expected_is_noticed():
             row |= {"mean_square": square * factor, "square_stderr": square / 1e3}
             row |= {"expected_square": square}
             records.append(Record(spec.key, spec.content, (row,), FOUND))
-        return [holds for _, holds in exhibit.presented(Records(records), Scale.PAPER).claims]
+        return [claim.holds for claim in exhibit.presented(Records(records), Scale.PAPER).claims]
 
     assert shown(1.0) == [True] * 4
     assert shown(1.01) == [True, True, False, True]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from headwise.experiments.count_by_method import CountByMethod
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
-from headwise.papers.rank_rows import pooled_by, rank_curve
+from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Panel, Table
 from headwise.runs import Row, Spec
 

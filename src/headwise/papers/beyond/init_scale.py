@@ -10,7 +10,7 @@ from typing import Any
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.experiments.predict_rank import PredictRank
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
-from headwise.papers.rank_rows import pooled_by, rank_curve
+from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 from headwise.theory import barrier_ratio

@@ -11,7 +11,7 @@ from typing import Any
 from headwise.data.synthetic import InputLaw
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.rank_rows import pooled_by, rank_curve
+from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from headwise.experiments.train_incontext import TrainInContext
+from headwise.experiments.training_cost import cheap_first
 from headwise.papers.comparison import OTHER_SIZES
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
-from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.remarks import schedule_remarks
 from headwise.papers.heads2024.schedules import IN_CONTEXT, IN_CONTEXT_HIGH
-from headwise.papers.printed import printed_table
-from headwise.papers.trained_rows import (
+from headwise.papers.kinds.trained_rows import (
     Place,
     diverged_remark,
     seeds_by,
     trained_cell,
     trained_curve,
 )
+from headwise.papers.printed import printed_table
 from headwise.report import Panel, Table
 from headwise.runs import Row, Spec
 

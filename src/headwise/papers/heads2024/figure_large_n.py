@@ -18,7 +18,7 @@ from headwise.papers.heads2024.trained import (
     protocol_table,
     two_layers,
 )
-from headwise.papers.trained_rows import Place, diverged_remark, seeds_by
+from headwise.papers.kinds.trained_rows import Place, diverged_remark, seeds_by
 from headwise.report import Curve, Line
 from headwise.runs import Row, Spec
 

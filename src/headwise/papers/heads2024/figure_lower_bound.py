@@ -7,10 +7,10 @@ from dataclasses import replace
 from headwise.experiments.bound_heads import BoundHeads
 from headwise.experiments.random_heads import RandomHeads
 from headwise.experiments.train_pairs import TrainPairs
+from headwise.experiments.training_cost import cheap_first
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
-from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.schedules import PAIRS
-from headwise.papers.trained_rows import diverged_remark, seeds_by, trained_curve
+from headwise.papers.kinds.trained_rows import diverged_remark, seeds_by, trained_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 from headwise.theory import Values, error_lower_bound, heads_needed

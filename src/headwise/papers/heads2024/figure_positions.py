@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from headwise.experiments.training_cost import cheap_first
 from headwise.papers.comparison import OTHER_SIZES, Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.remarks import (
     epoch_remarks,
     left_out_remark,
@@ -21,8 +21,8 @@ from headwise.papers.heads2024.trained import (
     scheduled,
     shown_field,
 )
+from headwise.papers.kinds.trained_rows import Place, diverged_remark, seeds_by, trained_cell
 from headwise.papers.printed import printed_table
-from headwise.papers.trained_rows import Place, diverged_remark, seeds_by, trained_cell
 from headwise.runs import Row, Spec
 
 Printed = dict[tuple[str, int], dict[Place, float]]

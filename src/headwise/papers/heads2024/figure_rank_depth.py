@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headwise.experiments.training_cost import cheap_first
 from headwise.papers.comparison import OTHER_SIZES, Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.levels import of_zero_output
 from headwise.papers.heads2024.remarks import (
     epoch_remarks,
@@ -25,8 +25,14 @@ from headwise.papers.heads2024.trained import (
     scheduled,
     shown_field,
 )
+from headwise.papers.kinds.trained_rows import (
+    Place,
+    diverged_remark,
+    over_seeds,
+    seeds_by,
+    trained_cell,
+)
 from headwise.papers.printed import printed_table
-from headwise.papers.trained_rows import Place, diverged_remark, over_seeds, seeds_by, trained_cell
 from headwise.report import Panel
 from headwise.runs import Row, Spec
 

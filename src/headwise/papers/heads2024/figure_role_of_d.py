@@ -17,7 +17,7 @@ from headwise.papers.heads2024.trained import (
     protocol_table,
     two_layers,
 )
-from headwise.papers.trained_rows import diverged_remark
+from headwise.papers.kinds.trained_rows import diverged_remark
 from headwise.runs import Spec
 
 #: Tokens and copies: the paper's are 16 and 8.

@@ -19,8 +19,8 @@ from headwise.papers.heads2024.trained import (
     shown_field,
     two_layers,
 )
+from headwise.papers.kinds.trained_rows import Place, diverged_remark, seeds_by, trained_cell
 from headwise.papers.printed import printed_table
-from headwise.papers.trained_rows import Place, diverged_remark, seeds_by, trained_cell
 from headwise.runs import Spec
 
 #: Width and copies: the paper's are 64 and 64, H = d²/r heads.

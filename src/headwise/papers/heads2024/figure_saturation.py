@@ -9,8 +9,8 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
 from headwise.papers.heads2024.figure_rank_depth import SIZES, questions
 from headwise.papers.heads2024.remarks import schedule_remarks
 from headwise.papers.heads2024.trained import protocol_panels
-from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve
-from headwise.papers.trained_rows import diverged_remark, seeds_by
+from headwise.papers.kinds.rank_rows import Place, Pooled, pooled_by, rank_curve
+from headwise.papers.kinds.trained_rows import diverged_remark, seeds_by
 from headwise.report import Panel
 from headwise.runs import Row, Spec
 from headwise.theory import saturation_row

@@ -10,14 +10,14 @@ from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.figure_rank_depth import questions
 from headwise.papers.heads2024.remarks import schedule_remarks, unlike_remark
 from headwise.papers.heads2024.schedules import GENTLE
-from headwise.papers.printed import printed_table
-from headwise.papers.trained_rows import (
+from headwise.papers.kinds.trained_rows import (
     diverged_remark,
     over_seeds,
     seeds_by,
     survivors,
     trained_curve,
 )
+from headwise.papers.printed import printed_table
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.heads2024.trained import ends_early, shown_field
-from headwise.papers.trained_rows import Place, survivors
+from headwise.papers.kinds.trained_rows import Place, survivors
 from headwise.runs import Row
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from headwise.experiments.train_neighbours import TrainNeighbours
+from headwise.experiments.training_cost import cheap_first
 from headwise.papers.exhibit import grid
-from headwise.papers.heads2024.costs import cheap_first
 from headwise.papers.heads2024.levels import baselines, of_zero_output
 from headwise.papers.heads2024.schedules import Schedule
-from headwise.papers.trained_rows import OverSeeds, Place, over_seeds, seeds_by, trained_curve
+from headwise.papers.kinds.trained_rows import OverSeeds, Place, over_seeds, seeds_by, trained_curve
 from headwise.report import Panel, Table
 from headwise.runs import Row, Spec
 

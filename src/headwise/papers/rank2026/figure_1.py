@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.rank2026.sweeps import (
+from headwise.papers.kinds.rank_rows import Place, Pooled, grows, pooled_by, rank_curve
+from headwise.papers.kinds.rank_sweep import (
     HEAD_DIMS,
     SMALLER,
     law,
@@ -13,7 +14,6 @@ from headwise.papers.rank2026.sweeps import (
     rank_panel,
     rank_sweep,
 )
-from headwise.papers.rank_rows import Place, Pooled, grows, pooled_by, rank_curve
 from headwise.report import Table
 from headwise.runs import Spec
 

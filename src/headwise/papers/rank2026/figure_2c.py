@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.rank2026.sweeps import (
+from headwise.papers.kinds.rank_rows import Place, Pooled
+from headwise.papers.kinds.rank_sweep import (
     SMALLER,
     curves_and_law,
     levels_near,
@@ -13,7 +14,6 @@ from headwise.papers.rank2026.sweeps import (
     printed_sweep,
     rank_panel,
 )
-from headwise.papers.rank_rows import Place, Pooled
 from headwise.report import Panel, Table
 from headwise.runs import Spec
 

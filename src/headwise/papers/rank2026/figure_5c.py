@@ -7,8 +7,8 @@ from typing import Any
 
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
-from headwise.papers.rank2026.sweeps import HEAD_DIMS, SMALLER, rank_panel, rank_sweep
-from headwise.papers.rank_rows import Place, Pooled, falls, pooled_by, rank_curve
+from headwise.papers.kinds.rank_rows import Place, Pooled, falls, pooled_by, rank_curve
+from headwise.papers.kinds.rank_sweep import HEAD_DIMS, SMALLER, rank_panel, rank_sweep
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Spec
 

@@ -7,8 +7,8 @@ import math
 from headwise.experiments.orthonormality import Orthonormality
 from headwise.papers.comparison import STANDARD_ERRORS
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
-from headwise.papers.rank2026.sweeps import HEAD_DIMS
-from headwise.papers.rank_rows import falls, pooled_by, rank_curve
+from headwise.papers.kinds.rank_rows import falls, pooled_by, rank_curve
+from headwise.papers.kinds.rank_sweep import HEAD_DIMS
 from headwise.report import Panel, Table
 from headwise.runs import Row, Spec
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from headwise.papers.comparison import Cell
 from headwise.papers.critical import critical_table
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.printed import printed_table
-from headwise.papers.rank2026.sweeps import (
+from headwise.papers.kinds.rank_rows import Place, Pooled, grows, pooled_by, rank_cell, rank_curve
+from headwise.papers.kinds.rank_sweep import (
     BARRIER,
     SMALLER,
     law,
@@ -18,7 +18,7 @@ from headwise.papers.rank2026.sweeps import (
     rank_panel,
     rank_sweep,
 )
-from headwise.papers.rank_rows import Place, Pooled, grows, pooled_by, rank_cell, rank_curve
+from headwise.papers.printed import printed_table
 from headwise.runs import Spec
 
 WIDTH = 960

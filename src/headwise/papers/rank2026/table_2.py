@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headwise.papers.comparison import Cell
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.printed import printed_table
-from headwise.papers.rank2026.sweeps import (
+from headwise.papers.kinds.rank_rows import Place, Pooled, rank_cell
+from headwise.papers.kinds.rank_sweep import (
     SMALLER,
     curves_and_law,
     levels_near,
@@ -14,7 +14,7 @@ from headwise.papers.rank2026.sweeps import (
     printed_sweep,
     rank_panel,
 )
-from headwise.papers.rank_rows import Place, Pooled, rank_cell
+from headwise.papers.printed import printed_table
 from headwise.runs import Spec
 
 LAWS = ("normal(0,1)", "normal(0,100)", "uniform(-1,1)", "uniform(-100,100)")

@@ -9,7 +9,7 @@ from typing import Any
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.experiments.predict_rank import PredictRank
 from headwise.papers.exhibit import Answers, grid
-from headwise.papers.rank_rows import Place, Pooled, pooled_by, rank_curve
+from headwise.papers.kinds.rank_rows import Place, Pooled, pooled_by, rank_curve
 from headwise.report import Curve, Panel
 from headwise.runs import Spec
 

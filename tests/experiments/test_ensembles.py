@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from headwise.errors import BadInputError
+from headwise.experiments.ensembles import ask_together, stackable
 from headwise.experiments.train_incontext import TrainInContext
 from headwise.experiments.train_neighbours import TrainNeighbours
-from headwise.experiments.train_together import ask_together, stackable
 from headwise.training import Saving
 
 SMALL = {
