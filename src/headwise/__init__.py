@@ -3,12 +3,86 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Public name -> module that defines it. Names load on first use (PEP 562), so importing
-# headwise, and `headwise --help`, stay free of torch.
+# Names load on first use (PEP 562), so that `import headwise` and `headwise --help` stay free of
+# torch. A new name needs three lines: its import for type checkers, its place in __all__, and the
+# module that defines it in _HOME. A test compares the three.
+if TYPE_CHECKING:
+    from headwise.advice import Advice, Budget, Constraints, advise
+    from headwise.arrays import read_array
+    from headwise.attention import Attention, AttentionOperator, AttentionView, capture, mha
+    from headwise.errors import HeadwiseError
+    from headwise.geometry import HeadGeometry, LatentGeometry
+    from headwise.probing import RankMonitor
+    from headwise.progress import Progress
+    from headwise.spectra import (
+        Absolute,
+        Count,
+        Counts,
+        DtypeFloor,
+        Estimate,
+        LogWeights,
+        Measurement,
+        Relative,
+        Spectrum,
+        count,
+        measure,
+        spectrum,
+    )
+    from headwise.theory import (
+        Values,
+        barrier_ratio,
+        critical_head_dim,
+        error_lower_bound,
+        finite_law,
+        heads_needed,
+        plateau_ratio,
+        predict_ratio,
+        softmax_ratio,
+    )
+
+__all__ = [
+    "Absolute",
+    "Advice",
+    "Attention",
+    "AttentionOperator",
+    "AttentionView",
+    "Budget",
+    "Constraints",
+    "Count",
+    "Counts",
+    "DtypeFloor",
+    "Estimate",
+    "HeadGeometry",
+    "HeadwiseError",
+    "LatentGeometry",
+    "LogWeights",
+    "Measurement",
+    "Progress",
+    "RankMonitor",
+    "Relative",
+    "Spectrum",
+    "Values",
+    "advise",
+    "barrier_ratio",
+    "capture",
+    "count",
+    "critical_head_dim",
+    "error_lower_bound",
+    "finite_law",
+    "heads_needed",
+    "measure",
+    "mha",
+    "plateau_ratio",
+    "predict_ratio",
+    "read_array",
+    "softmax_ratio",
+    "spectrum",
+]
+
 _HOME = {
     "Absolute": "spectra",
     "Advice": "advice",
@@ -26,9 +100,10 @@ _HOME = {
     "LatentGeometry": "geometry",
     "LogWeights": "spectra",
     "Measurement": "spectra",
+    "Progress": "progress",
+    "RankMonitor": "probing",
     "Relative": "spectra",
     "Spectrum": "spectra",
-    "RankMonitor": "probing",
     "Values": "theory",
     "advise": "advice",
     "barrier_ratio": "theory",

@@ -1,7 +1,7 @@
 """Shapes in signatures: ``Float[Tensor, "*batch n m"]``.
 
-The tests check every such signature with jaxtyping and beartype. Where jaxtyping is not
-installed (it is no run-time dependency) the annotations fall back to the plain array type.
+The tests check these signatures with jaxtyping and beartype. jaxtyping is not needed at run
+time: without it the annotations mean the plain array type, as they do to type checkers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from typing import Annotated as Bool
+    from typing import Annotated as Float
+    from typing import Annotated as Int
 else:
     try:
         from jaxtyping import Bool, Float, Int

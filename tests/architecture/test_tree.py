@@ -103,11 +103,21 @@ def test_every_name_of_a_package_has_an_example_that_runs(package):
         assert getattr(home, name) is dict or has_example(getattr(home, name)), name
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_public_names_come_from_where_they_are_listed(name):
-    home = import_module(f"headwise.{headwise._HOME[name]}")
-    assert getattr(headwise, name) is getattr(home, name)
-    assert not isinstance(getattr(headwise, name), ModuleType)
+def test_public_names_come_from_where_they_are_listed():
+    """The list, the table of homes and the imports for type checkers agree."""
+    tree = ast.parse(Path(headwise.__file__).read_text())
+    typed = {
+        alias.name: node.module.removeprefix("headwise.")
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        for alias in node.names
+    }
+    assert typed == headwise._HOME
+    assert sorted(headwise.__all__) == sorted(typed)
+    for name, home in typed.items():
+        assert getattr(headwise, name) is getattr(import_module(f"headwise.{home}"), name)
+        assert not isinstance(getattr(headwise, name), ModuleType)
 
 
 def test_unknown_names_are_refused():
