@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from headwise.version import __version__
 
 # Names load on first use (PEP 562), so that `import headwise` and `headwise --help` stay free of
 # torch. A new name needs three lines: its import for type checkers, its place in __all__, and the
@@ -66,6 +66,7 @@ __all__ = [
     "Relative",
     "Spectrum",
     "Values",
+    "__version__",
     "advise",
     "barrier_ratio",
     "capture",
@@ -123,11 +124,13 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'headwise' has no attribute {name!r}")
-    return getattr(import_module(f"headwise.{_HOME[name]}"), name)
+if not TYPE_CHECKING:  # a type checker that saw this function would accept any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module 'headwise' has no attribute {name!r}")
+        return getattr(import_module(f"headwise.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOME, "__version__"])
+    return sorted(__all__)

@@ -114,7 +114,7 @@ def test_public_names_come_from_where_they_are_listed():
         for alias in node.names
     }
     assert typed == headwise._HOME
-    assert sorted(headwise.__all__) == sorted(typed)
+    assert sorted(headwise.__all__) == sorted([*typed, "__version__"])
     for name, home in typed.items():
         assert getattr(headwise, name) is getattr(import_module(f"headwise.{home}"), name)
         assert not isinstance(getattr(headwise, name), ModuleType)

@@ -28,9 +28,7 @@ def test_numbers_with_suffixes(text, value):
     assert isinstance(whole(text), int)
 
 
-@pytest.mark.parametrize(
-    "text", ["1.5", "0.0001k", "inf", "nan", "", "k", "kk", "5kk", "5 x", "M5"]
-)
+@pytest.mark.parametrize("text", ["1.5", "0.0001k", "inf", "nan", "", "k", "kk", "5kk", "M5"])
 def test_what_is_not_a_whole_number_is_refused(text):
     with pytest.raises(typer.BadParameter, match=r"expected a .*number such as 4096.*, got "):
         whole(text)

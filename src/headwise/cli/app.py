@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from headwise import __version__
 from headwise.cli.advise import advise
 from headwise.cli.bound import bound
 from headwise.cli.console import complain
@@ -18,6 +17,7 @@ from headwise.cli.rank import rank
 from headwise.cli.report import report
 from headwise.cli.reproduce import reproduce
 from headwise.errors import HeadwiseError, StoppedError
+from headwise.version import __version__
 
 app = typer.Typer(
     name="headwise",

@@ -9,7 +9,7 @@ import typer
 _SUFFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12}
 
 
-def number(text: str | float) -> float:
+def number(text: str | int | float) -> float:
     """Read a number that may end in k, M, G or T.
 
     >>> number("1.5M"), number("2e3"), number(7)
@@ -28,7 +28,7 @@ def number(text: str | float) -> float:
     return found
 
 
-def whole(text: str | float) -> int:
+def whole(text: str | int | float) -> int:
     """Read a whole number that may end in k, M, G or T.
 
     >>> whole("20k"), whole("1.5M"), whole("1e6")

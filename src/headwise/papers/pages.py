@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise import __version__
 from headwise.papers.comparison import RULE, comparison_table, verdict
 from headwise.papers.exhibit import Presentation
 from headwise.papers.reproduction import Reproduced
@@ -19,6 +18,7 @@ from headwise.report import (
     write_page,
 )
 from headwise.report.rendering import Rendered
+from headwise.version import __version__
 
 #: What the page is called.
 PAGE = "report.html"

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
 from typing import Any
 
-import headwise
+from headwise.version import __version__
 
 #: Git answers at once or, on a file system that hangs, not at all.
 GIT_PATIENCE = 5.0
@@ -52,11 +52,11 @@ def code_version() -> str:
     A copy of a checkout without its history, or with another one's, is told the revision by
     the environment variable HEADWISE_REVISION.
 
-    >>> code_version().startswith(headwise.__version__)
+    >>> code_version().startswith(__version__)
     True
     """
-    revision = os.environ.get(REVISION) or _git_revision(Path(headwise.__file__).parent)
-    return headwise.__version__ + (f"+{revision}" if revision else "")
+    revision = os.environ.get(REVISION) or _git_revision(Path(__file__).parent)
+    return __version__ + (f"+{revision}" if revision else "")
 
 
 def _git_revision(folder: Path) -> str:
