@@ -21,11 +21,11 @@ def stock(width, heads, seed=0, **options):
     return random_(layer, seed)
 
 
-def ours_from_stock(layer):
+def ours_from_stock(layer, **options):
     """Our layer with the weights of a ``torch.nn.MultiheadAttention``."""
     biased = layer.in_proj_bias is not None
     geometry = HeadGeometry.standard(layer.embed_dim, layer.num_heads)
-    copy = mha(geometry, "all" if biased else "none").double()
+    copy = mha(geometry, "all" if biased else "none", **options).double()
     maps = (copy.projection.query, copy.projection.key, copy.projection.value)
     with torch.no_grad():
         for linear, weight in zip(maps, layer.in_proj_weight.chunk(3), strict=True):

@@ -50,7 +50,7 @@ class TestFullRankHead:
     def test_nearest_neighbour_is_exact(self, count):
         x, y = sphere(5, count, 8), sphere(5, 3, 8, seed=1)
         wanted = x.gather(1, (y @ x.mT).argmax(-1, keepdim=True).expand(-1, -1, 8))
-        assert torch.equal(nearest_neighbour(8)(y, context=x), wanted)
+        assert torch.equal(nearest_neighbour(8)(y, key=x), wanted)
 
     @pytest.mark.parametrize("count", [2, 17, 300])
     def test_farthest_neighbour_is_exact(self, count):
@@ -64,7 +64,7 @@ class TestFullRankHead:
         top = (y @ x.mT).topk(2).values
         gap = float((top[..., 0] - top[..., 1]).min())
         layer = soft_nearest_neighbour(8, temperature_for_error(error, gap, tokens=9))
-        off = (layer(y, context=x) - nearest_neighbour(8)(y, context=x)).norm(dim=-1)
+        off = (layer(y, key=x) - nearest_neighbour(8)(y, key=x)).norm(dim=-1)
         assert 0 < float(off.max()) <= error
 
     def test_an_impossible_error_is_refused(self):
@@ -76,7 +76,7 @@ class TestRandomRankOneHeads:
     def votes(self, pair, y, heads, seed):
         layer = rank_one_vote(pair.shape[-1], heads, seed)
         asked = with_index(y.unsqueeze(1)) * torch.tensor([1.0] * y.shape[-1] + [0, 0]).double()
-        return layer(asked, context=with_index(pair))[:, 0, -1]
+        return layer(asked, key=with_index(pair))[:, 0, -1]
 
     @pytest.mark.parametrize("cosine", [0.0, 0.2, 0.7, 1.0])
     def test_success_law(self, cosine):
@@ -123,7 +123,7 @@ class TestRandomRankOneHeads:
 class TestSoftmaxTally:
     def sums(self, width, tau, pair, y):
         asked = with_index(y.unsqueeze(1)) * torch.tensor([1.0] * width + [0, 0]).double()
-        return softmax_tally(width, tau)(asked, context=with_index(pair))[:, 0, -1]
+        return softmax_tally(width, tau)(asked, key=with_index(pair))[:, 0, -1]
 
     def test_it_is_the_sum_of_hyperbolic_tangents(self):
         pair, y = orthonormal_pairs(300, 16)

@@ -74,12 +74,12 @@ def test_cross_attention_and_masks_equal_torch():
     x, context = tokens(2, 7, 12), tokens(2, 5, 12, seed=2)
     close(ours(x, context), theirs(x, context, context)[0])
     allowed = torch.ones(7, 5, dtype=torch.bool).tril()
-    close(ours(x, context, allowed), theirs(x, context, context, attn_mask=~allowed)[0])
+    close(ours(x, context, mask=allowed), theirs(x, context, context, attn_mask=~allowed)[0])
     causal = theirs(x, x, x, attn_mask=~torch.ones(7, 7, dtype=torch.bool).tril())[0]
     close(ours(x, mask=Causal()), causal)
     padding = Padding.of_lengths(torch.tensor([3, 5]), size=5)
     padded = theirs(x, context, context, key_padding_mask=~padding.real)[0]
-    close(ours(x, context, padding), padded)
+    close(ours(x, context, mask=padding), padded)
 
 
 def test_the_matrix_equals_torchs():
@@ -209,16 +209,16 @@ class TestPositionsInALayer:
 
 REFUSALS = {
     "flat tokens": (
-        lambda layer: layer(torch.zeros(3, 8)),
-        r"the tokens have shape \(3, 8\); pass \(batch, sequence, width\)",
+        lambda layer: layer(torch.zeros(8)),
+        r"expected query of shape \(batch, sequence, width\), got \(8,\); pass \(sequence, width\)",
     ),
     "another width": (
         lambda layer: layer(torch.zeros(1, 3, 9)),
-        r"the tokens are 9 wide, the layer 8; pass \(batch, sequence, 8\)",
+        "expected query of width 8, got 9; the layer was built for width 8",
     ),
     "context of another width": (
         lambda layer: layer(torch.zeros(1, 3, 8), torch.zeros(1, 3, 7)),
-        "the context are 7 wide, the layer 8",
+        "expected key of width 8, got 7",
     ),
     "mask of wrong shape": (
         lambda layer: layer(torch.zeros(1, 3, 8), mask=torch.ones(4, 3).bool()),
@@ -240,7 +240,7 @@ REFUSALS = {
     ),
     "uneven copies": (
         lambda _: mha(HeadGeometry.free(8, 4, 1), combination=HeadMean(3)),
-        "4 heads do not fall into 3 equal copies; pass a divisor of 4",
+        "expected copies to divide 4 heads, got 3; pass a divisor of 4",
     ),
     "cold": (
         lambda _: mha(HeadGeometry.free(8, 4, 1), temperature=0.0),

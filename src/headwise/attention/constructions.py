@@ -30,7 +30,7 @@ def nearest_neighbour(width: int) -> Attention:
     """One full-rank hardmax head, W_Q = W_K = W_V = W_O = I: exact for every N.
 
     >>> layer, eye = nearest_neighbour(2), torch.eye(2, dtype=torch.float64)
-    >>> layer(torch.tensor([[[3.0, 1.0]]], dtype=torch.float64), context=eye.unsqueeze(0))
+    >>> layer(torch.tensor([[[3.0, 1.0]]], dtype=torch.float64), key=eye.unsqueeze(0))
     tensor([[[1., 0.]]], dtype=torch.float64)
     """
     eye = torch.eye(width, dtype=torch.float64)

@@ -1,15 +1,16 @@
-"""ONE attention layer = projection (with its geometry) + position rule + weighting."""
+"""The attention layer: a projection (with its geometry), a position rule and a weighting."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from headwise.attention.geometry import HeadGeometry
-from headwise.attention.mask_arguments import MaskLike, as_mask
-from headwise.attention.masks import EVERYTHING
+from headwise.attention.mask_arguments import MaskLike, as_mask, torch_mask
+from headwise.attention.masks import EVERYTHING, Causal, Padding
 from headwise.attention.positions import NoPosition, PositionRule
 from headwise.attention.projections import Projection
 from headwise.attention.scores import checked_temperature
@@ -21,14 +22,10 @@ from headwise.shapes import Float
 
 @dataclass(frozen=True)
 class HeadSum:
-    """The output is the sum over heads.
-
-    >>> HeadSum().factor(heads=8)
-    1.0
-    """
+    """The output is the sum over heads."""
 
     def factor(self, heads: int) -> float:
-        """What the sum over heads is multiplied by."""
+        """Return what the sum over heads is multiplied by."""
         return 1.0
 
 
@@ -36,36 +33,63 @@ class HeadSum:
 class HeadMean:
     """The output is the mean over ``copies`` equal groups of heads, each summed.
 
-    This is how the heads paper widens a layer: 64 copies of a layer, averaged, are one layer
-    with 64 times the heads and ``HeadMean(64)``.
+    The heads paper widens layers this way: 64 averaged copies of a layer are one layer with 64
+    times the heads and ``HeadMean(64)``.
 
-    >>> HeadMean(copies=4).factor(heads=8)
-    0.25
+    Args:
+        copies: Number of groups; it divides the number of heads.
+
+    Example:
+        >>> HeadMean(copies=4).factor(heads=8)
+        0.25
     """
 
     copies: int
 
     def factor(self, heads: int) -> float:
-        """What the sum over heads is multiplied by."""
+        """Return what the sum over heads is multiplied by."""
         if self.copies < 1 or heads % self.copies:
             raise BadInputError(
-                f"{heads} heads do not fall into {self.copies} equal copies",
+                f"expected copies to divide {heads} heads, got {self.copies}",
                 hint=f"pass a divisor of {heads}",
             )
         return 1 / self.copies
 
 
 class Attention(nn.Module):
-    """Σ_h W_O,h W_V,h X · weights(q_h, k_h): any width, heads, ranks, positions, weighting.
+    """Attention with any number of heads of any rank: Σ_h W_O,h W_V,h X · weights(q_h, k_h).
 
-    The temperature divides the logits and is √qk_rank unless given. Tokens are (batch,
-    sequence, width); with a context it is cross-attention.
+    The layer replaces ``torch.nn.MultiheadAttention``. Call it with query, key and value, as torch
+    does, and it takes torch's arguments and returns torch's pair (output, weights). Call it with
+    one tensor (self-attention) or two (query, and the tokens to attend to) and it returns the
+    output alone.
 
-    >>> from headwise.attention import FullProjection
-    >>> layer = Attention(FullProjection(HeadGeometry.free(64, heads=100, rank=3)))
-    >>> layer(torch.zeros(2, 5, 64)).shape
-    torch.Size([2, 5, 64])
+    Args:
+        projection: Maps tokens to queries, keys and values; holds the geometry.
+        position: Position rule; none by default.
+        weighting: Maps logits to weights; softmax by default.
+        temperature: Divisor of the logits; √qk_rank by default.
+        combination: Sum over heads (default) or mean over copies.
+        dropout: Probability of dropping an attention weight in training.
+        batch_first: Tokens are (batch, sequence, width) if True, (sequence, batch, width) if
+            False. Use the value of the ``nn.TransformerEncoderLayer`` that holds the layer.
+
+    Raises:
+        BadInputError: The temperature, the dropout or the number of copies is out of range.
+
+    Example:
+        >>> from headwise.attention import FullProjection
+        >>> layer = Attention(FullProjection(HeadGeometry.free(64, heads=100, rank=3)))
+        >>> x = torch.zeros(2, 5, 64)
+        >>> layer(x).shape
+        torch.Size([2, 5, 64])
+        >>> output, weights = layer(x, x, x, key_padding_mask=torch.zeros(2, 5).bool())
+        >>> weights.shape
+        torch.Size([2, 5, 5])
     """
+
+    # nn.TransformerEncoderLayer reads this and then calls the layer instead of its fused kernel.
+    _qkv_same_embed_dim = False
 
     def __init__(
         self,
@@ -75,14 +99,21 @@ class Attention(nn.Module):
         weighting: Weighting | None = None,
         temperature: float | None = None,
         combination: HeadSum | HeadMean | None = None,
+        dropout: float = 0.0,
+        batch_first: bool = True,
     ) -> None:
         super().__init__()
+        if not 0 <= dropout < 1:
+            raise BadInputError(
+                f"expected dropout in [0, 1), got {dropout}", hint="pass for example 0.1"
+            )
         self.projection = projection
         self.position = position or NoPosition()
         self.weighting = weighting or Softmax()
         self.temperature = checked_temperature(temperature, projection.geometry.qk_rank)
         self.combination = combination or HeadSum()
         self.factor = self.combination.factor(projection.geometry.heads)
+        self.dropout, self.batch_first = dropout, batch_first
         self.observer: Callable[[AttentionView], None] | None = None
 
     @property
@@ -91,59 +122,167 @@ class Attention(nn.Module):
         return self.projection.geometry
 
     def forward(
-        self, tokens: Tensor, context: Tensor | None = None, mask: MaskLike = EVERYTHING
-    ) -> Float[Tensor, "b n d"]:
-        """Attend from the tokens to the context (to the tokens themselves if there is none)."""
-        heads = self.heads(tokens, context, mask)
+        self,
+        query: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+        *,
+        mask: MaskLike = EVERYTHING,
+    ) -> Tensor | tuple[Tensor, Tensor | None]:
+        """Attend from the query tokens to the key tokens, or to themselves without ``key``.
+
+        The arguments after ``query`` are those of ``torch.nn.MultiheadAttention``, in its order.
+        Tokens are (batch, sequence, width), or (sequence, width) for one sequence. A nested tensor
+        (self-attention only) gives a nested tensor.
+
+        Args:
+            query: The tokens that attend.
+            key: The tokens attended to; the query tokens by default.
+            value: The tokens whose values are mixed; the key tokens by default. If given, the
+                layer returns torch's pair.
+            key_padding_mask: (batch, keys); True (or −∞) for padding.
+            need_weights: Return the weights too. Only read if ``value`` is given.
+            attn_mask: (queries, keys) or (batch · heads, queries, keys); True forbids attending,
+                floats are added to the logits.
+            average_attn_weights: Average the returned weights over heads.
+            is_causal: Apply a causal mask in place of ``attn_mask``.
+            mask: A mask in headwise's convention (True allows), for example "causal". It applies
+                in addition to torch's masks.
+
+        Returns:
+            The output, or (output, weights) if ``value`` is given. The weights are None unless
+            needed.
+
+        Raises:
+            BadInputError: A shape does not fit, or a query may attend to no key.
+        """
+        if query.is_nested:
+            return self._nested(query, value, mask)
+        batch = query.shape[0 if self.batch_first else 1] if query.ndim == 3 else 1
+        attn_mask = None if is_causal else attn_mask
+        given = torch_mask(attn_mask, key_padding_mask, batch=batch, heads=self.num_heads)
+        causal = Causal() if is_causal else EVERYTHING
+        heads = self.heads(query, key, value, mask=as_mask(mask) & causal & given)
         if self.observer is not None:
             self.observer(self._view(heads))
-        return self.projection.combine(self.weighting.mix(heads), self.factor)
+        if value is not None and need_weights:
+            return self._with_weights(heads, query, average_attn_weights)
+        output = self._output(self.weighting.mix(heads), query)
+        return output if value is None else (output, None)
 
     def matrix(
-        self, tokens: Tensor, context: Tensor | None = None, mask: MaskLike = EVERYTHING
+        self, query: Tensor, key: Tensor | None = None, *, mask: MaskLike = EVERYTHING
     ) -> Float[Tensor, "b h n m"]:
-        """The attention matrices themselves, in the layer's dtype.
+        """Return the attention matrices in the layer's dtype, without dropout.
 
         >>> from headwise.attention import mha
         >>> mha(HeadGeometry.standard(8, heads=2)).matrix(torch.zeros(1, 4, 8)).shape
         torch.Size([1, 2, 4, 4])
         """
-        return self.weighting.weights(self.heads(tokens, context, mask))
+        return self.weighting.weights(self.heads(query, key, mask=mask))
 
     def view(
-        self, tokens: Tensor, context: Tensor | None = None, mask: MaskLike = EVERYTHING
+        self, query: Tensor, key: Tensor | None = None, *, mask: MaskLike = EVERYTHING
     ) -> AttentionView:
-        """What the layer makes of these tokens: queries, keys, mask, temperature, weights.
+        """Return queries, keys, mask, temperature and weights for these tokens.
 
         >>> from headwise.attention import mha
         >>> mha(HeadGeometry.standard(8, heads=2)).view(torch.zeros(1, 4, 8)).queries.shape
         torch.Size([1, 2, 4, 4])
         """
-        return self._view(self.heads(tokens, context, mask))
+        return self._view(self.heads(query, key, mask=mask))
 
     def heads(
-        self, tokens: Tensor, context: Tensor | None = None, mask: MaskLike = EVERYTHING
+        self,
+        query: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
+        *,
+        mask: MaskLike = EVERYTHING,
     ) -> Heads:
-        """Queries, keys and values of every head, with positions."""
-        tokens = self._embedded("tokens", tokens)
-        context = tokens if context is None else self._embedded("context", context)
+        """Return queries, keys and values of every head, with positions."""
+        tokens = self._embedded("query", query)
+        context = tokens if key is None or key is query else self._embedded("key", key)
         queries, keys, values = self.projection(tokens, context)
+        if value is not None and value is not (query if key is None else key):
+            values = self.projection(tokens, self._embedded("value", value))[2]
         queries, keys = self.position.turn(queries, keys)
-        return Heads(queries, keys, values, as_mask(mask), self.temperature)
+        dropout = self.dropout if self.training else 0.0
+        return Heads(queries, keys, values, as_mask(mask), self.temperature, dropout)
+
+    @property
+    def embed_dim(self) -> int:
+        """The width, by torch's name."""
+        return self.geometry.width
+
+    @property
+    def num_heads(self) -> int:
+        """The number of heads, by torch's name."""
+        return self.geometry.heads
+
+    @property
+    def out_proj(self) -> nn.Linear:
+        """The output projection, by torch's name."""
+        return self.projection.output
+
+    @property
+    def in_proj_weight(self) -> Tensor:
+        """A parameter in which ``nn.TransformerEncoder`` looks for gradients and a device."""
+        return self.projection.output.weight
+
+    in_proj_bias = in_proj_weight
 
     def _embedded(self, name: str, tokens: Tensor) -> Tensor:
-        if tokens.ndim != 3:
+        """Return the tokens as (batch, sequence, width), with positions."""
+        if tokens.ndim not in (2, 3):
             raise BadInputError(
-                f"the {name} have shape {tuple(tokens.shape)}",
-                hint="pass (batch, sequence, width)",
+                f"expected {name} of shape (batch, sequence, width), got {tuple(tokens.shape)}",
+                hint="pass (sequence, width) for one sequence",
             )
+        if tokens.ndim == 2:
+            tokens = tokens.unsqueeze(0)
+        elif not self.batch_first:
+            tokens = tokens.transpose(0, 1)
         tokens = self.position.embed(tokens)
         if tokens.shape[-1] != self.geometry.width:
+            width, added = self.geometry.width, self.position.added_width
             raise BadInputError(
-                f"the {name} are {tokens.shape[-1]} wide, the layer {self.geometry.width}",
-                hint=f"pass (batch, sequence, {self.geometry.width - self.position.added_width})",
+                f"expected {name} of width {width - added}, got {tokens.shape[-1] - added}",
+                hint=f"the layer was built for width {width}",
             )
         return tokens
+
+    def _output(self, mixed: Tensor, query: Tensor) -> Tensor:
+        """Combine the heads and give the output the shape of the query."""
+        output = self.projection.combine(mixed, self.factor)
+        if query.ndim == 2:
+            return output.squeeze(0)
+        return output if self.batch_first else output.transpose(0, 1)
+
+    def _with_weights(self, heads: Heads, query: Tensor, average: bool) -> tuple[Tensor, Tensor]:
+        weights = heads.dropped(self.weighting.weights(heads))
+        output = self._output(self.weighting.apply(weights, heads), query)
+        weights = weights.mean(1) if average else weights
+        return output, weights.squeeze(0) if query.ndim == 2 else weights
+
+    def _nested(
+        self, query: Tensor, value: Tensor | None, mask: MaskLike
+    ) -> Tensor | tuple[Tensor, Tensor | None]:
+        """Pad, attend and cut again: ``nn.TransformerEncoder`` passes padded batches this way."""
+        lengths = torch.tensor([len(tokens) for tokens in query.unbind()], device=query.device)
+        padded = query.to_padded_tensor(0.0)
+        real = Padding.of_lengths(lengths, padded.shape[1])
+        heads = self.heads(padded, mask=as_mask(mask) & real)
+        if self.observer is not None:
+            self.observer(self._view(heads))
+        output = self.projection.combine(self.weighting.mix(heads), self.factor)
+        nested = torch._nested_tensor_from_mask(output, real.real)
+        return nested if value is None else (nested, None)
 
     def _view(self, heads: Heads) -> AttentionView:
         return AttentionView(

@@ -1,4 +1,4 @@
-"""How logits become weights and mix values: softmax, hardmax, or any map to the simplex."""
+"""From logits to weights and mixed values: softmax, hardmax, or any map to the simplex."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import dropout, scaled_dot_product_attention
 
 from headwise.attention.masks import (
     Causal,
@@ -25,13 +25,14 @@ from headwise.errors import BadInputError
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Queries (b, H, n, r), keys and values (b, H_kv, m, ·), the mask and the temperature."""
+    """Queries (b, H, n, r), keys and values (b, H_kv, m, ·), mask, temperature and dropout."""
 
     queries: Tensor
     keys: Tensor
     values: Tensor
     mask: Mask
     temperature: float
+    dropout: float = 0.0
 
     @property
     def grid(self) -> Grid:
@@ -41,19 +42,23 @@ class Heads:
         return Grid.whole(torch.Size(shape), self.queries.device)
 
     def shared(self, tensor: Tensor) -> Tensor:
-        """Keys or values repeated so that every query head has its own."""
+        """Return keys or values repeated so that every query head has its own."""
         group = self.queries.shape[1] // self.keys.shape[1]
         return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
 
     def logits(self) -> Tensor:
-        """q·k / T, masked, in the dtype of the layer."""
+        """Return q·k / T, masked, in the dtype of the layer."""
         scaled = (self.queries @ self.shared(self.keys).mT) / self.temperature
         if isinstance(self.mask, Everything):
             return scaled
         return _with_something_left(self.mask.apply(scaled, self.grid))
 
+    def dropped(self, weights: Tensor) -> Tensor:
+        """Return the weights with dropout applied."""
+        return dropout(weights, self.dropout) if self.dropout else weights
+
     def bias(self) -> Tensor | None:
-        """What the mask adds to the logits, as small as broadcasting lets it be."""
+        """Return what the mask adds to the logits, as small as broadcasting lets it be."""
         if isinstance(self.mask, Everything):
             return None
         grid = self.grid
@@ -62,36 +67,36 @@ class Heads:
 
 
 class Weighting(nn.Module, ABC):
-    """A rule from logits to weights; ``mix`` applies them to the values."""
+    """A map from logits to weights; ``mix`` applies the weights to the values."""
 
     @abstractmethod
     def weights(self, heads: Heads) -> Tensor:
-        """The attention matrices (b, H, n, m)."""
+        """Return the attention matrices (b, H, n, m)."""
 
     def mix(self, heads: Heads) -> Tensor:
-        """The weighted sums of values (b, H, n, v)."""
-        return self.weights(heads) @ heads.shared(heads.values)
+        """Return the weighted sums of values (b, H, n, v), with dropout."""
+        return self.apply(heads.dropped(self.weights(heads)), heads)
+
+    def apply(self, weights: Tensor, heads: Heads) -> Tensor:
+        """Return the values mixed by these weights (b, H, n, v)."""
+        return weights @ heads.shared(heads.values)
 
 
 class Softmax(Weighting):
-    """Weights exp(logit) / Σ exp(logit); fused kernels, so the matrix is never kept.
-
-    >>> layer_rule = Softmax()
-    >>> isinstance(layer_rule, Weighting)
-    True
-    """
+    """Weights exp(logit) / Σ exp(logit); fused kernels, so the matrix is never stored."""
 
     def weights(self, heads: Heads) -> Tensor:
-        """The softmax of the logits."""
+        """Return the softmax of the logits."""
         return torch.softmax(heads.logits(), dim=-1)
 
     def mix(self, heads: Heads) -> Tensor:
-        """One call of a fused kernel for all heads."""
-        short = short_mix(heads)
-        if short is not None:
-            return short
-        if _rank_one(heads):
-            return _mix_rank_one(heads)
+        """Mix all heads in one call of a fused kernel."""
+        if not heads.dropout:
+            short = short_mix(heads)
+            if short is not None:
+                return short
+            if _rank_one(heads):
+                return _mix_rank_one(heads)
         rows, columns = heads.grid.shape[-2:]
         causal = heads.mask == Causal() and rows == columns
         return scaled_dot_product_attention(
@@ -99,6 +104,7 @@ class Softmax(Weighting):
             heads.keys,
             heads.values,
             attn_mask=None if causal else heads.bias(),
+            dropout_p=heads.dropout,
             is_causal=causal,
             scale=1 / heads.temperature,
             enable_gqa=heads.queries.shape[1] != heads.keys.shape[1],
@@ -106,19 +112,17 @@ class Softmax(Weighting):
 
 
 class Hardmax(Weighting):
-    """All weight on the largest logit, the first of equals. It has no gradient by q and k.
-
-    >>> type(Hardmax()).__name__
-    'Hardmax'
-    """
+    """Put all weight on the largest logit, the first of equals; no gradient for q and k."""
 
     def weights(self, heads: Heads) -> Tensor:
-        """One where the logit is largest."""
+        """Return one where the logit is largest."""
         self._refuse_training(heads)
         return _one_hot(heads, heads.logits())
 
     def mix(self, heads: Heads) -> Tensor:
-        """The value of the largest logit, looked up."""
+        """Look up the value of the largest logit."""
+        if heads.dropout:
+            return super().mix(heads)
         self._refuse_training(heads)
         chosen = _chosen(heads, heads.logits())
         values = heads.shared(heads.values)
@@ -128,21 +132,16 @@ class Hardmax(Weighting):
         asked = heads.queries.requires_grad or heads.keys.requires_grad
         if self.training and asked and torch.is_grad_enabled():
             raise BadInputError(
-                "hardmax gives queries and keys no gradient, so training would leave them as "
-                "they are",
+                "hardmax gives queries and keys no gradient, so training would not change them",
                 hint="use weighting=StraightThroughHardmax(), or call eval() or torch.no_grad()",
             )
 
 
 class StraightThroughHardmax(Weighting):
-    """Hardmax forward, the gradient of softmax backward.
-
-    >>> type(StraightThroughHardmax()).__name__
-    'StraightThroughHardmax'
-    """
+    """Hardmax in the forward pass, the gradient of softmax in the backward pass."""
 
     def weights(self, heads: Heads) -> Tensor:
-        """One-hot rows that carry the gradient of the softmax."""
+        """Return one-hot rows that carry the gradient of the softmax."""
         logits = heads.logits()
         soft = torch.softmax(logits, dim=-1)
         return _one_hot(heads, logits) + soft - soft.detach()
@@ -160,13 +159,14 @@ class AnyMap(Weighting):
         self.phi = phi
 
     def weights(self, heads: Heads) -> Tensor:
-        """What the module says, masked."""
+        """Return the weights of the module, masked."""
         found = self.phi(heads.keys, heads.queries.squeeze(1))
         grid = heads.grid
         if found.shape != grid.shape:
             raise BadInputError(
-                f"the map returned weights of shape {tuple(found.shape)}",
-                hint=f"it must return (batch, heads, queries, keys) = {tuple(grid.shape)}",
+                f"expected weights of shape {tuple(grid.shape)} from the map, got "
+                f"{tuple(found.shape)}",
+                hint="return (batch, heads, queries, keys)",
             )
         if isinstance(heads.mask, Everything):
             return found
@@ -174,9 +174,9 @@ class AnyMap(Weighting):
         kept = torch.where(heads.mask.allowed(grid), found, 0.0)
         return kept / kept.sum(-1, keepdim=True)
 
-    def mix(self, heads: Heads) -> Tensor:
-        """The weighted sums of values; here every head has values of its own."""
-        return self.weights(heads) @ heads.values
+    def apply(self, weights: Tensor, heads: Heads) -> Tensor:
+        """Mix the values; every head has its own."""
+        return weights @ heads.values
 
 
 def _with_something_left(logits: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ class Construction(Spec, frozen=True):
         one = nearest_neighbour(self.width)
         if self.layer == "softmax":
             one = soft_nearest_neighbour(self.width, self.heat)
-        return lambda points, y: one(y.unsqueeze(1), context=points).squeeze(1)
+        return lambda points, y: one(y.unsqueeze(1), key=points).squeeze(1)
 
 
 def _tallied(width: int, tau: float) -> Finder:
@@ -84,7 +84,7 @@ def _tallied(width: int, tau: float) -> Finder:
 
     def find(pair: Tensor, y: Tensor) -> Tensor:
         tokens = with_index(torch.cat([pair, y.unsqueeze(1)], dim=1))
-        tally = layer(tokens[:, 2:], context=tokens[:, :2])[:, 0, -1]
+        tally = layer(tokens[:, 2:], key=tokens[:, :2])[:, 0, -1]
         return torch.where((tally > 0).unsqueeze(-1), pair[:, 0], pair[:, 1])
 
     return find

@@ -56,4 +56,4 @@ class CrossLayer(nn.Module):
         self, points: Float[Tensor, "b n d"], query: Float[Tensor, "b d"]
     ) -> Float[Tensor, "b d"]:
         """The answer to each query."""
-        return self.attention(query.unsqueeze(1), context=points).squeeze(1)
+        return self.attention(query.unsqueeze(1), key=points).squeeze(1)

@@ -91,6 +91,7 @@ def _plain(attention: Attention) -> bool:
         and isinstance(attention.position, NoPosition)
         and isinstance(attention.combination, HeadSum)
         and not list(attention.weighting.parameters())
+        and not attention.dropout
     )
 
 
