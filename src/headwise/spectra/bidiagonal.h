@@ -4,10 +4,23 @@
 
 #include <math.h>
 
+/* Sums run in so many lanes. Equal terms round the same way each time, so the error of a sum can
+ * grow with its length: eight short sums keep it below the bound that near_hardmax.py states. */
+#define LANES 8
+
+static double dot(const double *x, const double *y, long count) {
+    double lanes[LANES] = {0}, sum = 0;
+    long i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int k = 0; k < LANES; k++) lanes[k] += x[i + k] * y[i + k];
+    for (; i < count; i++) sum += x[i] * y[i];
+    for (int k = 0; k < LANES; k++) sum += lanes[k];
+    return sum;
+}
+
 /* The only singular value of a row or column, in the order of sums of the reflection below. */
 static double length_of(const double *x, long count) {
-    double rest = 0;
-    for (long i = 1; i < count; i++) rest += x[i] * x[i];
+    double rest = dot(x + 1, x + 1, count - 1);
     return rest == 0 ? x[0] : sqrt(x[0] * x[0] + rest);
 }
 
@@ -15,7 +28,8 @@ static double length_of(const double *x, long count) {
  * its vector, with v_0 = 1; the factor of v vᵀ is returned, and what x_0 became is put in *left. */
 static double reflection(double *x, long length, long stride, double *left) {
     double rest = 0;
-    for (long i = 1; i < length; i++) rest += x[i * stride] * x[i * stride];
+    if (stride == 1) rest = dot(x + 1, x + 1, length - 1);
+    else for (long i = 1; i < length; i++) rest += x[i * stride] * x[i * stride];
     *left = x[0];
     if (rest == 0) return 0;
     double norm = sqrt(x[0] * x[0] + rest);
@@ -32,8 +46,7 @@ static void bidiagonalise(double *a, long rows, long columns, double *between) {
         double *pivot = a + k * rows + k;
         double factor = reflection(pivot, rows - k, 1, &between[2 * k]);
         for (long j = k + 1; j < columns && factor != 0; j++) {
-            double *column = a + j * rows + k, sum = column[0];
-            for (long i = 1; i < rows - k; i++) sum += pivot[i] * column[i];
+            double *column = a + j * rows + k, sum = column[0] + dot(pivot + 1, column + 1, rows - k - 1);
             column[0] -= factor * sum;
             for (long i = 1; i < rows - k; i++) column[i] -= factor * sum * pivot[i];
         }

@@ -15,12 +15,19 @@ from headwise.spectra.dominant import DominantEntries, dominant_entries, dominan
 from headwise.spectra.inertia import count_by_inertia
 from headwise.spectra.near_hardmax import count_near_hardmax
 from headwise.spectra.ranks import Count, Counts
+from headwise.spectra.rounding import SMALLEST
 from headwise.spectra.sources import LogWeights
 
 METHODS = ("cheapest", "near-hardmax", "dense", "svd", "inertia")
 
 #: Doubt beyond this share of ε is counted on both sides of ε instead of being part of δ.
 SMALL_DOUBT = 1e-3
+
+#: A smaller ε (or one above its inverse) is counted with everything scaled.
+SMALLEST_PLAIN = 1e-60
+
+#: Scaled entries stay below two to this.
+LARGEST_EXPONENT = 200
 
 #: Below this size it does not pay to look for sparsity first.
 SMALLEST_SPARSE = 16
@@ -35,6 +42,31 @@ def count_at(source: Tensor | LogWeights, epsilon: float, method: str = "cheapes
     ('svd',)
     """
     _refuse_unknown(method)
+    if isinstance(source, Tensor) and not SMALLEST_PLAIN <= epsilon <= 1 / SMALLEST_PLAIN:
+        return _count_scaled(source, epsilon, method)
+    return _count_plain(source, epsilon, method)
+
+
+def _count_scaled(source: Tensor, epsilon: float, method: str) -> Counts:
+    """Count at an extreme ε with everything multiplied by a power of two, which changes nothing.
+
+    Squares of numbers around ε would leave the range of float64.
+    """
+    peak = float(source.abs().max())
+    most = LARGEST_EXPONENT - math.frexp(peak)[1] if peak > 0 else LARGEST_EXPONENT
+    exponent = min(-math.frexp(epsilon)[1], most)
+    # In two steps: 2^1074 itself is no float64.
+    half, other = 2.0 ** (exponent // 2), 2.0 ** (exponent - exponent // 2)
+    scaled = source.double() * half * other
+    if not math.isfinite(peak) or source.dtype != torch.float64:
+        scaled, half, other = source, 1.0, 1.0
+    found = _count_plain(scaled, epsilon * half * other, method)
+    # Scaled back, δ may round to zero, which it is not.
+    delta = (found.delta / half / other).clamp(min=SMALLEST)
+    return Counts(found.low, found.high, delta, found.methods)
+
+
+def _count_plain(source: Tensor | LogWeights, epsilon: float, method: str) -> Counts:
     flat = flat_batch(source)
     batch, size = flat.shape[0], min(flat.shape[-2:])
     sparse = None
@@ -97,9 +129,12 @@ def _by_svd(chunk: DenseChunk, at: Thresholds) -> list[Count]:
 
 
 def _by_inertia(chunk: DenseChunk, at: Thresholds) -> list[Count]:
+    matrices, facts = chunk.fresh(), zip(at.epsilon.tolist(), at.doubt.tolist(), strict=True)
+    found = [count_by_inertia(one, *fact) for one, fact in zip(matrices, facts, strict=True)]
+    # Where no factorisation certifies itself, the decomposition answers.
     return [
-        count_by_inertia(matrix, float(epsilon), float(doubt))
-        for matrix, epsilon, doubt in zip(chunk.fresh(), at.epsilon, at.doubt, strict=True)
+        count_by_svd(matrices[i : i + 1], at.only(slice(i, i + 1)))[0] if one is None else one
+        for i, one in enumerate(found)
     ]
 
 
@@ -112,10 +147,11 @@ def bracketed(counter: Counter, epsilon: float, doubt: Tensor, most: int) -> Cou
     wide = doubt > SMALL_DOUBT * epsilon
     if not bool(wide.any()):
         return counter(Thresholds(torch.full_like(doubt, epsilon), doubt))
-    low = counter(Thresholds(torch.where(wide, epsilon + doubt, epsilon), doubt * ~wide))
+    narrow = torch.where(wide, 0.0, doubt)
+    low = counter(Thresholds(torch.where(wide, epsilon + doubt, epsilon), narrow))
     # Where the doubt exceeds ε every singular value may count, whatever is seen.
     below = torch.where(wide & (doubt < epsilon), epsilon - doubt, epsilon)
-    high = counter(Thresholds(below, doubt * ~wide))
+    high = counter(Thresholds(below, narrow))
     doubt, wide = doubt.cpu(), wide.cpu()
     possible = torch.where(doubt >= epsilon, most, high.high)
     delta = doubt + torch.maximum(low.delta, high.delta)

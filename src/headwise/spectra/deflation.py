@@ -72,17 +72,22 @@ def count_by_deflation(
     triangle, error = triangles_in_place(matrix)
     del matrix  # so that its memory can go as soon as R is turned
     triangle, delta, size = triangle[0], doubt + float(error), triangle.shape[-1]
-    if _lead(triangle, epsilon) == size:
+    # Every σ of R is above CLEARANCE·ε, so those of A are above ε while δ stays below the rest.
+    if delta < (CLEARANCE - 1) * epsilon and _lead(triangle, epsilon) == size:
         return Deflated(size, size, delta)
+    largest = LARGEST_DELTA * epsilon + doubt
     for _ in range(ROUNDS):
         triangle, dropped = _without_negligible_rows(triangle, epsilon)
-        if len(triangle) == 0:
+        if len(triangle) == 0 and delta + dropped <= largest:
             return Deflated(0, 0, delta + dropped)
+        # Further factorisations only add to δ, and one that is not finite stays so.
+        if len(triangle) == 0 or not delta + dropped <= largest:
+            return None
         triangle, more = (x[0] for x in triangles(triangle.mT[None]))
         delta += float(more) + dropped
         if _shrinks(triangle, epsilon):
             continue
-        found = _count_remainder(triangle, epsilon, delta, LARGEST_DELTA * epsilon + doubt)
+        found = _count_remainder(triangle, epsilon, delta, largest)
         if found is not None:
             return found
     return None
@@ -188,6 +193,8 @@ def _count_remainder(
 
     None if δ would exceed ``largest``; else the triangle is overwritten.
     """
+    if not delta <= largest:
+        return None
     lead = _lead(triangle, epsilon)
     if lead == len(triangle):
         return Deflated(lead, lead, delta)
@@ -197,7 +204,8 @@ def _count_remainder(
     # A residual in W acts on A only through left vectors that are ε‖R₁₁^{-1}‖ small.
     residual = float(factorisation_error(torch.tensor(norm), lead + 1)) * coupled / CLEARANCE
     rest, dropped = _without_negligible_rows(corner, epsilon)
-    delta += residual + dropped + epsilon * (1 / (2 * CLEARANCE**2) + SQUARES_SHARE)
+    # The factor on WᵀW is ε²‖R₁₁^{-1}‖² at ε ± δ too, hence a little more than half of it.
+    delta += residual + dropped + epsilon * (0.51 / CLEARANCE**2 + SQUARES_SHARE)
     if not delta <= largest:
         return None
     metric = coupling.mT @ coupling
@@ -207,7 +215,7 @@ def _count_remainder(
     found = _count_by_squares(rest, metric, delta / epsilon)
     if found is None:
         found = _count_whitened(rest, metric, delta / epsilon)
-    return Deflated(lead + found[0], lead + found[1], delta)
+    return None if found is None else Deflated(lead + found[0], lead + found[1], delta)
 
 
 def _count_by_squares(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int] | None:
@@ -229,13 +237,21 @@ def _count_by_squares(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, 
     return (counts[0], counts[1]) if products <= SQUARES_SHARE else None
 
 
-def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int]:
+def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int] | None:
     """The same from the singular values of R·metric^{-1/2}, which squares nothing.
 
-    Both arguments are overwritten.
+    Both arguments are overwritten. None when rounding could move a value near 1 by more than
+    SQUARES_SHARE.
     """
-    root = torch.linalg.cholesky(metric, upper=True, out=metric)
+    trace = float(metric.trace())
+    root, info = torch.linalg.cholesky_ex(metric, upper=True)
+    if int(info):
+        return None
     # The decomposition copies its argument, so no second copy is held beside it.
     rest.copy_(torch.linalg.solve_triangular(root, rest, upper=True, left=False))
     values = torch.linalg.svdvals(rest)
+    # Cholesky changes a metric ≥ I by at most 8u√h of its trace, and a value near 1 by half.
+    error = float(factorisation_error(trace + values.max(), max(rest.shape)))
+    if not error <= SQUARES_SHARE:
+        return None
     return int((values >= 1 + delta).sum()), int((values >= 1 - delta).sum())

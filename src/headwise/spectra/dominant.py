@@ -32,6 +32,10 @@ from headwise.spectra.weights import (
 #: What may be dropped, in Frobenius norm, as a fraction of ε.
 DROPPED_SHARE = 1e-4
 
+#: The part of that share which is used. The rest, 1e-6 ε, pays for what is smaller still:
+#: anchors are compared at ε instead of ε ± δ, and their squares are summed in float64.
+USED_SHARE = 0.99
+
 #: Log-weights in doubt by less than this leave dropped entries negligible.
 LARGE_LOGIT_ERROR = 0.1
 
@@ -42,7 +46,8 @@ class DominantEntries:
 
     ``sparse`` says which matrices were worth it: only those have entries here.
     ``dropped`` bounds the Frobenius norm of what was left out, and ``doubt`` how far the
-    entries of each matrix may lie from those meant.
+    entries of each matrix may lie from those meant. ``excess`` bounds by which factor, beyond
+    one, rows were scaled up: kept softmax weights sum to one without those that were dropped.
     """
 
     batch: int
@@ -50,6 +55,16 @@ class DominantEntries:
     kept: Found | Packed
     dropped: float
     doubt: np.ndarray
+    excess: float = 0.0
+
+    def moved(self, sigma: np.ndarray) -> np.ndarray:
+        """How far leaving entries out can move singular values of this size.
+
+        With T the whole matrix, K the kept entries, E the dropped ones and rows scaled by at
+        most 1 + r, T = (1 + R)⁻¹K + E with 0 ≤ R ≤ r. So σ(K)/(1 + r) − ‖E‖ ≤ σ(T) ≤
+        σ(K) + ‖E‖ (Ostrowski, Weyl).
+        """
+        return self.dropped + self.excess * (sigma + self.dropped)
 
     def only(self, matrices: np.ndarray) -> DominantEntries:
         """The same without the entries of the matrices not chosen."""
@@ -98,16 +113,17 @@ def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
     array([1. , 0.5, 0.5])
     """
     batch, n, m = _flat_shape(source.values)
-    reach = math.log(math.sqrt(n * m) / (DROPPED_SHARE * epsilon))
+    smallest = USED_SHARE * DROPPED_SHARE * epsilon / math.sqrt(n * m)
+    reach = -math.log(smallest)
     kept = _weights(source.values.reshape(batch, n, m), reach)
     if source.is_exact:
         # Rows of weights have norm at most one.
         doubt = np.full(batch, softmax_rounding(source.shape) * math.sqrt(n))
     else:
         kept = _lists(kept)
-        doubt = _doubt(source, kept, reach, epsilon)
+        doubt = _doubt(source, kept, reach)
     found = kept.found if isinstance(kept, Weights) else kept
-    return DominantEntries(batch, (n, m), found, DROPPED_SHARE * epsilon, doubt)
+    return DominantEntries(batch, (n, m), found, DROPPED_SHARE * epsilon, doubt, m * smallest)
 
 
 def _weights(values: Tensor, reach: float) -> Weights | Packed:
@@ -160,16 +176,16 @@ def _weigh(found: Found, rows: int) -> np.ndarray:
     return total
 
 
-def _doubt(source: LogWeights, kept: Weights, reach: float, epsilon: float) -> np.ndarray:
+def _doubt(source: LogWeights, kept: Weights, reach: float) -> np.ndarray:
     """For each matrix, how far its kept weights may lie from those meant, if in doubt."""
-    batch, n, _ = _flat_shape(source.values)
+    batch, n, m = _flat_shape(source.values)
     rows, found = source.shape[:-1], kept.found
     energy = np.bincount(found.rows, found.values**2, minlength=batch * n)
     norm = torch.from_numpy(np.sqrt(energy)).view(rows)
     eta = logit_error(source, torch.as_tensor(kept.top).cpu().abs().view(rows) + reach)
     if float(eta.max()) < LARGE_LOGIT_ERROR:
         # What was not kept may add up to this; next to it, total − 1 is exact enough.
-        unseen = DROPPED_SHARE * epsilon + 1e-15
+        unseen = m * math.exp(-reach) + 1e-15
         doubt = torch.from_numpy(np.log(np.maximum(kept.total - 1, 0) + unseen)).view(rows)
     else:
         doubt = log_doubt(source.values.double()).cpu()
@@ -183,7 +199,7 @@ def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:
     array([ 1., -2.])
     """
     batch, n, m = _flat_shape(matrix)
-    smallest = DROPPED_SHARE * epsilon / math.sqrt(n * m)
+    smallest = USED_SHARE * DROPPED_SHARE * epsilon / math.sqrt(n * m)
     values = matrix.reshape(batch, n, m)
     if values.is_cuda:
         found = on_device.fastest().scan_matrices(values, smallest)

@@ -19,11 +19,19 @@ from headwise.spectra.rounding import SAFETY, factorisation_error, unit_roundoff
 #: Columns looked at together.
 PANEL = 256
 
+#: How far from ε the first factorisation is taken, in units of the rounding of the matrix.
+#: Where elements grow by more, the count is taken again further away.
+FIRST_GUESS = 30.0
+
+#: Shifts that are tried on each side of ε.
+ATTEMPTS = 4
+
 
 def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
     """How many eigenvalues are positive, and the norm of a change that could alter that.
 
-    The matrix is overwritten.
+    The matrix is overwritten. An infinite norm means that the factorisation broke down: a pivot
+    was zero or a number overflowed, and the count says nothing.
 
     >>> positive_eigenvalues(torch.diag(torch.tensor([3.0, -1.0, 2.0]).double()))[0]
     2
@@ -31,9 +39,8 @@ def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
     if symmetric.is_cuda:
         # The GPU's symmetric eigensolver is faster than its LDLᵀ at every size tried.
         values = torch.linalg.eigvalsh(symmetric)
-        return int((values > 0).sum()), float(
-            factorisation_error(values.abs().max(), len(symmetric))
-        )
+        error = float(factorisation_error(values.abs().max(), len(symmetric)))
+        return int((values > 0).sum()), _finite_or_infinite(error)
     # A symmetric matrix is its own transpose, so LAPACK can work where it lies.
     factors = symmetric.mT
     pivots, info = (torch.empty(k, dtype=torch.int32) for k in (symmetric.shape[:1], ()))
@@ -41,26 +48,56 @@ def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
     starts = _two_by_two(pivots)
     growth = _growth(factors, starts)
     error = SAFETY * math.sqrt(len(symmetric)) * unit_roundoff(torch.float64) * growth
-    return _positive_pivots(factors, starts), error
+    return _positive_pivots(factors, starts), _finite_or_infinite(error)
 
 
-def count_by_inertia(matrix: Float[Tensor, "n m"], epsilon: float, doubt: float = 0.0) -> Count:
+def count_by_inertia(
+    matrix: Float[Tensor, "n m"], epsilon: float, doubt: float = 0.0
+) -> Count | None:
     """The count for one float64 matrix, certified by a factorisation on each side of ε.
 
     It needs room for a matrix of size n + m: four times a square input. ``doubt`` is how far
-    the matrix may lie from the one meant; it enters δ.
+    the matrix may lie from the one meant; it enters δ. None where no factorisation certifies
+    itself.
 
     >>> int(count_by_inertia(torch.diag(torch.tensor([1.0, 1e-3, 1e-9]).double()), 1e-8))
     2
     """
-    # A first factorisation at ε tells how far rounding reaches; the count is taken beyond.
-    _, error = positive_eigenvalues(_augmented(matrix, epsilon))
-    delta = doubt + 2 * error
-    low, _ = positive_eigenvalues(_augmented(matrix, epsilon + delta))
-    if delta >= epsilon:
-        return Count(low, min(matrix.shape), delta, "inertia")
-    high, _ = positive_eigenvalues(_augmented(matrix, epsilon - delta))
-    return Count(low, high, delta, "inertia")
+    norm = float(torch.linalg.matrix_norm(matrix))
+    least = FIRST_GUESS * SAFETY * math.sqrt(sum(matrix.shape)) * unit_roundoff(torch.float64)
+    guess = least * max(norm, epsilon)
+    low = _count_beyond(matrix, epsilon, guess, doubt, side=1)
+    high = low and _count_beyond(matrix, epsilon, low[1] - doubt, doubt, side=-1)
+    if low is None or high is None:
+        return None
+    return Count(low[0], high[0], max(low[1], high[1]), "inertia")
+
+
+def _count_beyond(
+    matrix: Tensor, epsilon: float, guess: float, doubt: float, *, side: int
+) -> tuple[int, float] | None:
+    """The count at ε + side·δ, and a δ that exceeds the doubt and the factorisation's own error.
+
+    A factorisation with error e at the shift s counts at least the σ > s + e and at most the
+    σ > s − e. So the count at ε + δ is at most that of the σ ≥ ε as soon as δ ≥ e + doubt, and
+    the count at ε − δ is at least that.
+    """
+    for _ in range(ATTEMPTS):
+        delta = doubt + guess
+        if side < 0 and delta >= epsilon:
+            return min(matrix.shape), delta
+        if not math.isfinite(delta):
+            return None
+        count, error = positive_eigenvalues(_augmented(matrix, epsilon + side * delta))
+        if error <= guess:
+            return count, delta
+        # A zero pivot, or an unlucky order of pivots: another shift has others.
+        guess = 2 * error if math.isfinite(error) else 16 * guess
+    return None
+
+
+def _finite_or_infinite(error: float) -> float:
+    return error if math.isfinite(error) else math.inf
 
 
 def _augmented(matrix: Tensor, shift: float) -> Tensor:
@@ -83,13 +120,9 @@ def _two_by_two(pivots: Int[Tensor, " n"]) -> Tensor:
 
 
 def _positive_pivots(factors: Tensor, starts: Tensor) -> int:
-    diagonal, below = factors.diagonal(), factors.diagonal(-1)
-    seconds = torch.roll(starts, 1)
-    singles = diagonal[~(starts | seconds)]
-    a, b, c = diagonal[starts], below[starts[:-1]], diagonal[seconds]
-    both = (a * c > b * b) & (a + c > 0)
-    one = a * c < b * b
-    return int((singles > 0).sum() + 2 * both.sum() + one.sum())
+    """Bunch and Kaufman take a 2×2 pivot only where ac < b²/2: one eigenvalue of each sign."""
+    singles = factors.diagonal()[~(starts | torch.roll(starts, 1))]
+    return int((singles > 0).sum() + starts.sum())
 
 
 def _growth(factors: Tensor, starts: Tensor) -> float:

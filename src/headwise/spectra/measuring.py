@@ -18,7 +18,14 @@ from headwise.spectra.ranks import (
 from headwise.spectra.resolving import whole_spectrum
 from headwise.spectra.sources import LogWeights, Source, as_source
 from headwise.spectra.spectrum import Spectrum
-from headwise.spectra.tolerance import PAPER_TOLERANCE, Absolute, Tolerance, as_tolerance, threshold
+from headwise.spectra.tolerance import (
+    PAPER_TOLERANCE,
+    Absolute,
+    Tolerance,
+    as_tolerance,
+    fraction_of_largest,
+    threshold,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,4 +102,8 @@ def _rank(
     found: Spectrum, tolerance: Tolerance, given: Tensor | LogWeights
 ) -> tuple[Counts, Tensor]:
     epsilon = threshold(tolerance, found.largest, given.shape, given.dtype)
-    return numerical_rank(found, epsilon, torch.as_tensor(found.error)), epsilon
+    delta = torch.as_tensor(found.error)
+    if not isinstance(tolerance, Absolute):
+        # σ₁, which ε is a share of, is known to the same accuracy as the others.
+        delta = delta * (1 + fraction_of_largest(tolerance, given.shape, given.dtype))
+    return numerical_rank(found, epsilon, delta), epsilon

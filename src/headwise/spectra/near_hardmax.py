@@ -86,7 +86,7 @@ def count_near_hardmax(
     >>> low.tolist(), high.tolist()
     ([2], [2])
     """
-    delta = np.full(entries.batch, entries.dropped) + doubt
+    delta = entries.moved(epsilon) + doubt
     counted = _by_machine_code(entries, (epsilon, delta))
     if counted is None:
         return count_by_arrays(entries, epsilon, doubt)
@@ -123,7 +123,7 @@ def count_by_arrays(
     entries: DominantEntries, epsilon: np.ndarray, doubt: np.ndarray | float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same by operations on arrays: slower, without a compiler, and for any block."""
-    delta = doubt + entries.dropped + block_rounding(entries)
+    delta = doubt + entries.moved(epsilon) + block_rounding(entries)
     rest = _remainder(entries, epsilon)
     anchors = (rest.energy > 0).reshape(entries.batch, -1).sum(-1)
     if rest.tied.all():
@@ -176,7 +176,8 @@ def _sorted_rows(pairs: list[tuple[np.ndarray, np.ndarray]], batch: int, width: 
 
 def block_rounding(entries: DominantEntries) -> np.ndarray:
     """What the small float64 factorisations may add, for each matrix."""
-    energy = np.bincount(entries.matrix_of_entry, entries.values**2, minlength=entries.batch)
+    with np.errstate(over="ignore"):  # δ becomes infinite, and dense methods answer
+        energy = np.bincount(entries.matrix_of_entry, entries.values**2, minlength=entries.batch)
     return SAFETY * unit_roundoff(torch.float64) * np.sqrt(max(entries.shape) * energy)
 
 

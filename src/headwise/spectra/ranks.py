@@ -152,8 +152,11 @@ def numerical_rank(
     2
     """
     values = spectrum.whole()
+    # What overflowed is known to no accuracy: no σ is sure, and each may count.
+    delta = torch.where(delta.isfinite(), delta, torch.inf)
     low = (values >= (epsilon + delta).unsqueeze(-1)).sum(-1)
-    high = (values >= (epsilon - delta).unsqueeze(-1)).sum(-1)
+    high = (~(values < (epsilon - delta).unsqueeze(-1))).sum(-1)
+    low = torch.where(delta.isfinite(), low, 0)
     methods = spectrum.methods or ("given",) * low.numel()
     return Counts(low.cpu(), high.cpu(), delta.cpu(), methods)
 

@@ -49,6 +49,8 @@ def _fill_sparse(flat: Tensor | LogWeights, values: Tensor, error: Tensor) -> np
     sparse = entries.sparse
     if sparse.any():
         found = torch.from_numpy(spectrum_near_hardmax(entries))
-        doubt = torch.from_numpy(entries.doubt + entries.dropped + block_rounding(entries))
+        doubt = torch.from_numpy(
+            entries.doubt + entries.moved(found[:, 0].numpy()) + block_rounding(entries)
+        )
         values[sparse], error[sparse] = found[sparse], doubt[sparse]
     return sparse

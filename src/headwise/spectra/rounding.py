@@ -20,6 +20,9 @@ from headwise.shapes import Float
 #: The factor in front of √size · u.
 SAFETY = 8.0
 
+#: The smallest float64: what a rounding can add however small the numbers are.
+SMALLEST = 2.0**-1074
+
 
 def unit_roundoff(dtype: torch.dtype) -> float:
     """Half the distance from 1 to the next number of this dtype.
@@ -36,7 +39,7 @@ def factorisation_error(norm: Float[Tensor, "*batch"], size: int) -> Float[Tenso
     >>> bool(factorisation_error(torch.tensor(1.0, dtype=torch.float64), 100) < 1e-13)
     True
     """
-    return SAFETY * math.sqrt(size) * unit_roundoff(torch.float64) * norm
+    return SAFETY * math.sqrt(size) * (unit_roundoff(torch.float64) * norm + SMALLEST)
 
 
 def storage_error(matrix: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch"]:

@@ -1,0 +1,1 @@
+"""Programs that try to make headwise wrong. Each is seeded, bounded in time, and prints figures."""
