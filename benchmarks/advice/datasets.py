@@ -1,9 +1,10 @@
 """Real data as compact files: made once from the official folders, read by the sweeps.
 
     python -m benchmarks.advice.datasets --cifar10 FOLDER --imdb FOLDER --out FOLDER
+    python -m benchmarks.advice.datasets --cifar100 FOLDER --svhn FOLDER --out FOLDER
 
-``FOLDER`` of CIFAR-10 holds ``cifar-10-batches-py/`` and that of IMDB ``aclImdb/``. Without the
-files the tasks that need them say so; every other task runs.
+The folders hold ``cifar-10-batches-py/``, ``aclImdb/``, ``cifar-100-python/`` and
+``train_32x32.mat`` with ``test_32x32.mat``. A task without its file says so; all others run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from headwise.errors import UnreadableFileError
 #: How many images and reviews are kept; all are the first of a shuffle with seed 0.
 CIFAR10_TRAINED, CIFAR10_HELD_OUT = 12_000, 3_000
 IMDB_TRAINED, IMDB_HELD_OUT = 25_000, 8_000
+
+OTHER_IMAGES_TRAINED, OTHER_IMAGES_HELD_OUT = 10_000, 2_000
 
 #: Words of a review that are kept, and words in the vocabulary (padding and "other" included).
 IMDB_LENGTH, IMDB_VOCABULARY = 128, 8_000
@@ -82,6 +85,38 @@ def _cifar_part(folder: Path, names: list[str], most: int) -> tuple[np.ndarray, 
     return _first_of_shuffle(images, labels, most)
 
 
+def cifar100(folder: Path) -> Arrays:
+    """CIFAR-100 with its 20 coarse classes: 100 classes of 100 images each are too few to learn."""
+    trained, held_out = (
+        _cifar100_part(folder / "cifar-100-python" / name, most)
+        for name, most in (("train", OTHER_IMAGES_TRAINED), ("test", OTHER_IMAGES_HELD_OUT))
+    )
+    return _parts(trained, held_out)
+
+
+def _cifar100_part(path: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
+    stored = pickle.loads(path.read_bytes(), encoding="latin1")
+    images = np.asarray(stored["data"], dtype=np.uint8).reshape(-1, 3, 32, 32)
+    return _first_of_shuffle(images, np.array(stored["coarse_labels"], dtype=np.uint8), most)
+
+
+def svhn(folder: Path) -> Arrays:
+    """The cropped digits of SVHN; the label 10 stands for the digit 0."""
+    trained, held_out = (
+        _svhn_part(folder / f"{name}_32x32.mat", most)
+        for name, most in (("train", OTHER_IMAGES_TRAINED), ("test", OTHER_IMAGES_HELD_OUT))
+    )
+    return _parts(trained, held_out)
+
+
+def _svhn_part(path: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.io import loadmat
+
+    stored = loadmat(path)
+    labels = (stored["y"].ravel() % 10).astype(np.uint8)
+    return _first_of_shuffle(np.ascontiguousarray(stored["X"].transpose(3, 2, 0, 1)), labels, most)
+
+
 def imdb(folder: Path) -> Arrays:
     """Word numbers of the first words of reviews; the vocabulary is of the training part alone."""
     texts = {part: _reviews(folder / "aclImdb" / part) for part in ("train", "test")}
@@ -132,8 +167,11 @@ def main() -> None:
     parser.add_argument("--cifar10", type=Path, help="folder that holds cifar-10-batches-py/")
     parser.add_argument("--imdb", type=Path, help="folder that holds aclImdb/")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--cifar100", type=Path, help="folder that holds cifar-100-python/")
+    parser.add_argument("--svhn", type=Path, help="folder that holds train_32x32.mat")
     given = parser.parse_args()
-    for name, folder, make in (("cifar10", given.cifar10, cifar10), ("imdb", given.imdb, imdb)):
+    for make in (cifar10, imdb, cifar100, svhn):
+        name, folder = make.__name__, getattr(given, make.__name__)
         if folder is not None:
             path = write_set(given.out, name, make(folder))
             print(f"{path.name}: {path.stat().st_size / 2**20:.1f} MiB")

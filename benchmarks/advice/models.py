@@ -118,9 +118,9 @@ class Shape:
 Build = Callable[[HeadGeometry, int], nn.Module]
 
 
-def image_classifier(shape: Shape, images: Images) -> Build:
-    """Patches and a class token; ten classes."""
-    return lambda geometry, seed: ViTClassifier(shape.stack(geometry, seed), images, 10, seed)
+def image_classifier(shape: Shape, images: Images, classes: int = 10) -> Build:
+    """Patches and a class token."""
+    return lambda geometry, seed: ViTClassifier(shape.stack(geometry, seed), images, classes, seed)
 
 
 def text_classifier(shape: Shape, vocabulary: int) -> Build:

@@ -1,6 +1,6 @@
 """The tasks: data, model, training, and the tokens an adviser would be shown.
 
-Two are held out: ``imdb`` and ``in-context`` never serve to choose a rule.
+Three are held out: ``imdb``, ``in-context`` and ``svhn`` never serve to choose a rule.
 """
 
 from __future__ import annotations
@@ -140,13 +140,22 @@ def _patches(images: Tensor, side: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Shifted(Samples):
-    """Images mirrored at random and shifted by up to ``reach`` pixels, edges filled with zeros."""
+    """Images mirrored at random and shifted by up to ``reach`` pixels, edges filled with zeros.
+
+    With ``orientations`` 1 instead of 2 nothing is mirrored, as digits must not be.
+    """
 
     reach: int = 3
+    orientations: int = 2
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
         """Which image, mirrored or not, and how far down and right."""
-        sizes = (len(self.trained.targets[0]), 2, 2 * self.reach + 1, 2 * self.reach + 1)
+        sizes = (
+            len(self.trained.targets[0]),
+            self.orientations,
+            2 * self.reach + 1,
+            2 * self.reach + 1,
+        )
         drawn = [
             torch.randint(size, (count,), generator=generator, device=generator.device)
             for size in sizes
@@ -169,17 +178,20 @@ class Shifted(Samples):
         return Batch((chosen,), (self.trained.targets[0][noise[..., 0]],))
 
 
-def _cifar10(folder: Path, device: str) -> Loaded:
-    stored = read_set(folder, "cifar10")
-    pixels = {part: torch.from_numpy(stored[f"x_{part}"]).float() for part in ("train", "test")}
-    mean = pixels["train"].mean((0, 2, 3), keepdim=True)
-    spread = pixels["train"].std((0, 2, 3), keepdim=True)
-    x, tested = ((pixels[part] - mean) / spread for part in ("train", "test"))
-    y, known = (torch.from_numpy(stored[f"y_{part}"]).long() for part in ("train", "test"))
-    reach = Shifted.reach
-    margins = pad(x, (reach, reach, reach, reach))
-    task = Shifted(_batch(margins, y, device), _batch(tested, known, device))
-    return Loaded(task, (x[:SHOWN],), _patches(x[:SHOWN], 4))
+def _pictures(name: str, orientations: int) -> Callable[[Path, str], Loaded]:
+    def load(folder: Path, device: str) -> Loaded:
+        stored = read_set(folder, name)
+        pixels = {part: torch.from_numpy(stored[f"x_{part}"]).float() for part in ("train", "test")}
+        mean = pixels["train"].mean((0, 2, 3), keepdim=True)
+        spread = pixels["train"].std((0, 2, 3), keepdim=True)
+        x, tested = ((pixels[part] - mean) / spread for part in ("train", "test"))
+        y, known = (torch.from_numpy(stored[f"y_{part}"]).long() for part in ("train", "test"))
+        reach = Shifted.reach
+        margins = _batch(pad(x, (reach, reach, reach, reach)), y, device)
+        task = Shifted(margins, _batch(tested, known, device), orientations=orientations)
+        return Loaded(task, (x[:SHOWN],), _patches(x[:SHOWN], 4))
+
+    return load
 
 
 # ── text, regression, neighbours ────────────────────────────────────────────────────────────
@@ -222,12 +234,12 @@ def _image_bench(name: str, patch: int, training: Training) -> Bench:
     return Bench(name, "accuracy", False, shape, training, build, _digits(patch))
 
 
-def _cifar_bench() -> Bench:
+def _picture_bench(name: str, *, classes: int, held_out: int, orientations: int) -> Bench:
     images = Images(size=32, patch=4, channels=3)
     shape = Shape(128, 5, mlp_width=256, heads=4, tokens=images.tokens, attention="bf16")
-    training = Training(2_500, 128, 1e-3, evaluation=3_000)
-    build = image_classifier(shape, images)
-    return Bench("cifar10", "accuracy", False, shape, training, build, _cifar10)
+    training = Training(2_500, 128, 1e-3, evaluation=held_out)
+    build, load = image_classifier(shape, images, classes), _pictures(name, orientations)
+    return Bench(name, "accuracy", name == "svhn", shape, training, build, load)
 
 
 def _imdb_bench() -> Bench:
@@ -263,7 +275,9 @@ def _all() -> dict[str, Bench]:
     found = [
         _imdb_bench(),
         _in_context_bench(),
-        _cifar_bench(),
+        _picture_bench("cifar10", classes=10, held_out=3_000, orientations=2),
+        _picture_bench("svhn", classes=10, held_out=2_000, orientations=1),
+        _picture_bench("cifar100", classes=20, held_out=2_000, orientations=2),
         _isotropic_bench(64, Training(15_000, 128, 0.01, decay=0.0)),
         _isotropic_bench(32, Training(2_500, 64, 0.01, decay=0.0)),
         *(_planted_bench(effective_dimension) for effective_dimension in (4, 8, 16)),

@@ -55,7 +55,11 @@ def test_the_models_query_key_form_has_that_rank(rank):
 
 
 def test_only_the_judged_tasks_are_marked_so():
-    assert {name for name, bench in BENCHES.items() if bench.judged} == {"imdb", "in-context"}
+    assert {name for name, bench in BENCHES.items() if bench.judged} == {
+        "imdb",
+        "in-context",
+        "svhn",
+    }
 
 
 def test_a_sweep_writes_a_row_for_each_seed_and_skips_what_is_there(tiny, tmp_path, capsys):
@@ -191,3 +195,11 @@ def test_recorded_inputs_come_back_as_the_evidence_they_were(tmp_path):
     assert 3.5 < again.effective_dimension < 5.5
     assert [one["rank"] for one in row["own_start"]] == list(SMALL.ranks)
     assert row["own_start"][0]["rank_ratio"] < row["own_start"][-1]["rank_ratio"] <= 1
+
+
+def test_digits_are_never_mirrored():
+    images = torch.arange(2 * 10 * 10.0).reshape(2, 1, 10, 10)
+    kept = Batch((images,), (torch.arange(2),))
+    drawn = Shifted(kept, kept, orientations=1).noise(64, torch.Generator().manual_seed(0))
+    assert not drawn[:, 1].any()
+    assert Shifted(kept, kept).noise(64, torch.Generator().manual_seed(0))[:, 1].any()
