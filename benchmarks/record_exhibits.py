@@ -1,7 +1,8 @@
 """Put the rows of exhibits that a store holds whole beside the package, as committed records.
 
-python benchmarks/record_exhibits.py STORE [EXHIBIT ...] [--scale laptop] writes
+python benchmarks/record_exhibits.py STORE [EXHIBIT ...] [--scale laptop] [--part] writes
 src/headwise/papers/records/<folder>/<file>_<scale>.csv. Miniatures are left out unless named.
+With --part an exhibit that can show a part of its rows is recorded as far as it is answered.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from scripts import run_script
 RECORDS = Path(__file__).parents[1] / "src" / "headwise" / "papers" / "records"
 
 
-def whole(store: Store, names: list[str], scales: list[Scale]) -> Iterator[Wanted]:
-    """The exhibits, at these scales, of which the store has every answer."""
+def recordable(
+    store: Store, names: list[str], scales: list[Scale], *, part: bool = False
+) -> Iterator[Wanted]:
+    """The exhibits, at these scales, of which the store has every answer, or a part if wanted."""
     for exhibit in chosen(names):
-        for scale in exhibit.scales:
-            if scale in scales and state_in(store, Wanted(exhibit, scale)).complete:
+        for scale in (scale for scale in exhibit.scales if scale in scales):
+            state = state_in(store, Wanted(exhibit, scale))
+            if state.complete or (part and exhibit.partial and state.answered):
                 yield Wanted(exhibit, scale)
 
 
@@ -34,6 +38,7 @@ def main() -> None:
     parser.add_argument("store", help="a path, or an SQLAlchemy URL")
     parser.add_argument("exhibits", nargs="*", default=["all"])
     parser.add_argument("--scale", choices=list(Scale), help="by default all but miniature")
+    parser.add_argument("--part", action="store_true", help="record incomplete exhibits too")
     parser.add_argument("--out", type=Path, default=RECORDS)
     asked = parser.parse_args()
     scales = [Scale(asked.scale)] if asked.scale else [s for s in Scale if s != Scale.MINIATURE]
@@ -42,7 +47,7 @@ def main() -> None:
     with Store.open(asked.store) as store:
         paths = [
             record(one.exhibit, one.scale, store.records_of(one.specs()), asked.out)
-            for one in whole(store, asked.exhibits, scales)
+            for one in recordable(store, asked.exhibits, scales, part=asked.part)
         ]
     for path in paths:
         print(f"{path.relative_to(asked.out)}: {path.stat().st_size} bytes")

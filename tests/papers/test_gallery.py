@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headwise.papers import recorded
+from headwise.papers import catalogue, recorded
 from headwise.papers.catalogue import CATALOGUE, chosen
 from headwise.papers.exhibit import Scale
 from headwise.papers.gallery import (
@@ -15,7 +15,7 @@ from headwise.papers.gallery import (
     story_part,
     write_figures,
 )
-from headwise.papers.reproduction import Wanted, from_records, largest_recorded
+from headwise.papers.reproduction import Wanted
 from headwise.runs import Records
 from headwise.runs.attempt import attempt
 from headwise.runs.record import Record
@@ -25,14 +25,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_page_is_up_to_date():
     """Run python docs/make_exhibits.py when this fails."""
-    assert (DOCS / "exhibits.md").read_text(encoding="utf-8") == gallery_page(shown(CATALOGUE))
+    found = shown(CATALOGUE)
+    assert (DOCS / "exhibits.md").read_text(encoding="utf-8") == gallery_page(found)
     drawn = {path.name for path in (DOCS / FIGURES).glob("*.svg")}
-    recorded_ones = [(one, wanted) for one in CATALOGUE if (wanted := largest_recorded(one))]
     # A table has no figure.
     assert drawn == {
-        figure_name(one)
-        for one, wanted in recorded_ones
-        if from_records(wanted).presentation.panels
+        figure_name(exhibit) for exhibit, those in found if any(one.shown.panels for one in those)
     }
 
 
@@ -46,7 +44,7 @@ def test_the_story_of_the_heads_paper_is_up_to_date():
 @pytest.fixture
 def with_rows(tmp_path, monkeypatch):
     """One exhibit in miniature, recorded in a folder of its own."""
-    monkeypatch.setattr(recorded, "_folder", lambda: tmp_path / "records")
+    monkeypatch.setattr(catalogue, "RECORDS", tmp_path / "records")
     (exhibit,) = chosen(["rank2026/figure_6"])
     specs = exhibit.specs(Scale.MINIATURE)
     outcomes = [attempt(spec) for spec in specs]
@@ -70,7 +68,7 @@ def test_recorded_rows_become_a_section_with_figure(with_rows, tmp_path):
 
 
 def test_an_exhibit_without_rows_is_named_with_its_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorded, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(catalogue, "RECORDS", tmp_path)
     page = gallery_page(shown(chosen(["rank2026/table_2"])))
     assert "no rows yet" in page
     assert "headwise reproduce rank2026/table_2 --scale paper" in page

@@ -174,7 +174,7 @@ def test_processes_draw_the_same_files_in_the_same_order():
 
 def test_a_process_that_dies_while_drawing_is_said(monkeypatch):
     monkeypatch.setattr(rendering, "_leave_interrupts", partial(os._exit, 1))
-    with pytest.raises(ExecutorError, match=r"draws figures died; .* --workers 1"):
+    with pytest.raises(ExecutorError, match=r"draws figures died; .* one process"):
         list(render_all([()] * WORTH_PROCESSES, processes=2))
 
 
@@ -245,9 +245,9 @@ def test_a_page_is_whole_and_needs_no_other_file(tmp_path):
 
 def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match=r"cannot be written .*; choose another --out"):
+    with pytest.raises(BadInputError, match=r"cannot be written .*; choose another folder"):
         write_page("x", tmp_path / "file" / "r.html")
-    with pytest.raises(BadInputError, match=r"cannot be written .*; choose another --out"):
+    with pytest.raises(BadInputError, match=r"cannot be written .*; choose another folder"):
         save_figure(draw([PANEL]), tmp_path / "file" / "r")
 
 

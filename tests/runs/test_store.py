@@ -159,7 +159,7 @@ def test_what_is_not_a_database(tmp_path):
     path.write_text("these are notes, and a good many of them\n" * 100)
     with pytest.raises(StoreError) as raised:
         Store.open(path)
-    assert f"the store {path} is not a database; pass another --store" in one_line(raised)
+    assert f"the store {path} is not a database; pass another store" in one_line(raised)
     assert path.read_text().startswith("these are notes")
     assert [entry.name for entry in tmp_path.iterdir()] == ["notes.db"]
 
@@ -180,7 +180,7 @@ def test_a_folder_is_no_store(tmp_path):
 
 def test_a_store_below_a_file(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"cannot be made \(.*\); pass a --store in a folder"):
+    with pytest.raises(StoreError, match=r"cannot be made \(.*\); pass a store in a folder"):
         Store.open(tmp_path / "file" / "results.db")
 
 
@@ -225,7 +225,7 @@ def test_a_folder_that_cannot_be_written(open_folder):
     said = said_to_nobody(open_folder / "results.db")
     assert "results.db cannot be opened; pass the path of a file in a folder you may" in said
     said = said_to_nobody(open_folder / "below" / "results.db")
-    assert "cannot be made (Permission denied); pass a --store in a folder" in said
+    assert "cannot be made (Permission denied); pass a store in a folder" in said
     assert said.count("\n") == 1
 
 

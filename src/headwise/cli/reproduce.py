@@ -1,7 +1,8 @@
-"""headwise reproduce: run exhibits, resumably, and set them beside what the papers print."""
+"""headwise reproduce: run exhibits, resumably, and compare them with print."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -24,10 +25,29 @@ ScaleName = Annotated[
         show_default="miniature; with --from-records the largest recorded",
     ),
 ]
-DeviceName = Annotated[str, typer.Option("--device", help="Where to compute: cpu or cuda.")]
+DeviceName = Annotated[
+    str,
+    typer.Option("--device", help="Where to compute: cpu or cuda. On cuda, runs train together."),
+]
 FromRecords = Annotated[
     bool,
-    typer.Option("--from-records", help="Compute nothing: draw the rows that come with headwise."),
+    typer.Option("--from-records", help="Compute nothing; draw the rows that come with headwise."),
+]
+TakeRecords = Annotated[
+    bool,
+    typer.Option(
+        "--take-records", help="Count the rows that come with headwise as answers; run the rest."
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only", metavar="FIELD=VALUE", help="Run only specs with this value, such as layers=3."
+    ),
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(help="Start nothing new after this many seconds; run again to go on."),
 ]
 Cluster = Annotated[
     str | None,
@@ -50,17 +70,18 @@ StorePlace = Annotated[
 ]
 OutFolder = Annotated[
     Path,
+    typer.Option("--out", help="Folder for figures and report.html; replaces files of that name."),
+]
+Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed before.")]
+ListOnly = Annotated[
+    bool,
     typer.Option(
-        "--out",
-        help="Where figures and report.html go; those of the same name that are there are "
-        "replaced.",
+        "--list", help="List the exhibits; with names or --store, also what the store holds."
     ),
 ]
-Retry = Annotated[bool, typer.Option("--retry", help="Ask again what failed before.")]
-ListOnly = Annotated[bool, typer.Option("--list", help="Show every exhibit and what is stored.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
-#: Where figures and the report go when nobody says otherwise.
+#: The default folder for figures and the report.
 OUT = Path("exhibits")
 
 
@@ -69,6 +90,9 @@ def reproduce(
     scale: ScaleName = None,
     device: DeviceName = "cpu",
     from_records: FromRecords = False,
+    take_records: TakeRecords = False,
+    only: Only = None,
+    seconds: Seconds = None,
     cluster: Cluster = None,
     workers: Workers = None,
     store: StorePlace = None,
@@ -79,23 +103,47 @@ def reproduce(
 ) -> None:
     """Run figures and tables of the papers, and say what agrees with print.
 
-    The report holds the exhibits of this run alone, and replaces one that is in --out
-    already; headwise report gathers everything that is stored.
+    The report holds the exhibits of this run and replaces one that is in --out already. To gather
+    everything that is stored, use headwise report.
     """
-    from headwise.cli import reproduce_choice, reproduce_report
+    from headwise.cli import reproduce_report
     from headwise.cli.console import UsageError
-    from headwise.papers.catalogue import chosen
+    from headwise.cli.progress_bar import progress_bar
+    from headwise.papers.reproduce import list_exhibits
+    from headwise.papers.reproduce import reproduce as run
 
     if list_only:
-        reproduce_report.show_states(chosen(exhibits or ["all"]), store, as_json)
+        states = bool(exhibits) or store is not None
+        listed = list_exhibits(exhibits or "all", store=store, states=states)
+        reproduce_report.show_list(listed, as_json)
         return
     if not exhibits:
         raise UsageError("name an exhibit, or all; headwise reproduce --list shows what there is")
-    reproduce_choice.refuse_no_workers(workers)
-    if from_records:
-        found = reproduce_choice.recorded(exhibits, scale)
-    else:
-        wanted = reproduce_choice.wanted(exhibits, scale or "miniature")
-        executor = reproduce_choice.executor(device, cluster, workers, store)
-        found = reproduce_choice.computed(wanted, executor, store, device=device, retry=retry)
-    reproduce_report.show(found, out, as_json, workers)
+    from headwise.runs import command_line
+
+    found = run(
+        exhibits,
+        scale=scale,
+        device=device,
+        from_records=from_records,
+        take_records=take_records,
+        only=_pairs(only or []),
+        seconds=seconds,
+        cluster=cluster,
+        workers=workers,
+        store=store,
+        out=out,
+        retry=retry,
+        progress=progress_bar(),
+        command=command_line(sys.argv),
+    )
+    reproduce_report.show(found, as_json)
+
+
+def _pairs(only: list[str]) -> dict[str, str]:
+    from headwise.cli.console import UsageError
+
+    wrong = [pair for pair in only if "=" not in pair]
+    if wrong:
+        raise UsageError(f"--only expects FIELD=VALUE, got {wrong[0]!r}")
+    return dict(pair.split("=", 1) for pair in only)

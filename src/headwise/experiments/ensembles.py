@@ -54,7 +54,7 @@ class EnsembleExecutor:
         device: str = "cpu",
         *,
         scratch: Path | None = None,
-        seconds: float = math.inf,
+        seconds: float | int = math.inf,
         order: Literal["cheap first", "expensive first"] = "cheap first",
         say: Callable[[str], None] = lambda line: None,
     ) -> None:

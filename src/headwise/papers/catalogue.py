@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwise.errors import BadInputError
 
 if TYPE_CHECKING:
     from headwise.papers.exhibit import Exhibit
+
+#: Where the package has its recorded rows.
+RECORDS = Path(__file__).parent / "records"
 
 #: Sets of scales that exhibits offer.
 PRINTED = ("miniature", "paper")
@@ -26,6 +30,11 @@ OURS = ("miniature", "laptop")
 SIMULATED = ("miniature", "laptop", "gpu")
 
 
+def record_path(name: str, scale: str) -> Path:
+    """Return the file in which the package has an exhibit's rows at a scale."""
+    return RECORDS / f"{name}_{scale}.csv"
+
+
 @dataclass(frozen=True)
 class Entry:
     """An exhibit that is not loaded yet: its name, title and scales."""
@@ -33,6 +42,11 @@ class Entry:
     name: str
     title: str
     scales: tuple[str, ...]
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """Return the scales whose rows come with the package."""
+        return tuple(scale for scale in self.scales if record_path(self.name, scale).is_file())
 
     def load(self) -> Exhibit:
         """Import the exhibit."""

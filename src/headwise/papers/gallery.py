@@ -1,7 +1,6 @@
-"""The gallery: every exhibit as a page of Markdown, written from the rows that come with headwise.
+"""The gallery: every exhibit on one page of Markdown, from the rows that come with headwise.
 
-Nothing is measured, simulated or trained; an exhibit without rows is named with the command that
-computes it.
+Nothing is measured, simulated or trained. An exhibit without rows is named with its command.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.papers.comparison import RULE, comparison_table, verdict
-from headwise.papers.exhibit import Exhibit, Presentation, Scale
-from headwise.papers.pages import claims_held, claims_table
-from headwise.papers.reproduction import Reproduced, Wanted, from_records, largest_recorded
+from headwise.papers.comparison import RULE, comparison_table
+from headwise.papers.exhibit import Exhibit, Scale
+from headwise.papers.pages import claims_table, figures_of, summary_table, values_words
+from headwise.papers.reproduction import Reproduced, Wanted, best_recorded
 from headwise.report import Table, draw, inline_svg
 
 #: Where the page finds the figures, seen from itself.
@@ -20,133 +19,115 @@ FIGURES = "figures/exhibits"
 
 _HEAD = f"""# Exhibits
 
-Figures and tables of the papers, recomputed. This page is written by
-`python docs/make_exhibits.py` from rows that come with headwise; nothing is measured, simulated or
-trained for it, and only some bounds and laws are computed anew from their formulas.
+Figures and tables of the two papers, and some of our own, recomputed. The first table says for
+each what agrees with print. This page is written by `python docs/make_exhibits.py` from rows that
+come with headwise.
 
-{RULE} The first sentence was fixed before anything was run; the others came with the trained
-figures, and only make agreement harder. Claims are what a paper says in words, each judged from
-the rows.
+{RULE} The first sentence was fixed before anything was run. The second and third came with the
+trained figures, and make agreement harder. Claims are statements in words, judged from the rows;
+each has its source: the place where a paper prints it, or "ours".
 
-[Reproduce an exhibit](how-to/reproduce.md) says how to compute them yourself.
+[Reproduce an exhibit](how-to/reproduce.md) shows how to compute them yourself.
 """
 
-
-#: Exhibits with what their recorded rows show; None where there are none.
-Shown = Sequence[tuple[Exhibit, Reproduced | None]]
+#: Exhibits with what their recorded rows show.
+Shown = Sequence[tuple[Exhibit, list[Reproduced]]]
 
 
 def shown(exhibits: Sequence[Exhibit]) -> Shown:
-    """Each exhibit with the rows of its largest recorded scale.
-
-    >>> shown([])
-    []
-    """
-    wanted = [(exhibit, largest_recorded(exhibit)) for exhibit in exhibits]
-    return [(exhibit, from_records(one) if one else None) for exhibit, one in wanted]
+    """Return each exhibit with its recorded rows: the largest whole scale, and larger parts."""
+    return [(exhibit, best_recorded(exhibit)) for exhibit in exhibits]
 
 
 def gallery_page(found: Shown) -> str:
-    """The page: a table of all exhibits, then a section for each.
-
-    >>> gallery_page([]).splitlines()[0]
-    '# Exhibits'
-    """
-    parts = [_HEAD, _overview(found), *(_section(exhibit, one) for exhibit, one in found)]
+    """Return the page: a table of all exhibits, then a section for each."""
+    parts = [_HEAD, _overview(found), *(_section(exhibit, those) for exhibit, those in found)]
     return "\n".join(parts)
 
 
 def story_part(found: Shown) -> str:
-    """For a page that tells a story: of every exhibit with rows its figure, claims and a link.
-
-    >>> story_part([])
-    ''
-    """
-    return "\n".join(_told(exhibit, one) for exhibit, one in found if one is not None)
-
-
-def _told(exhibit: Exhibit, one: Reproduced) -> str:
-    lines, known = [f"### {one.title}", ""], one.presentation or Presentation()
-    if known.panels:
-        lines += [f"![{one.title}]({FIGURES}/{figure_name(exhibit)})", ""]
-    if known.cells:
-        lines += [f"Printed values: {verdict(known.cells)}.", ""]
-    lines += [
-        f"* {one.words}: {'holds' if one.holds else 'does not hold'} ({one.source})"
-        for one in known.claims
-    ]
-    lines += [""] * bool(known.claims)
-    link = f"[{exhibit.name}](exhibits.md#{_anchor(exhibit)})"
-    return "\n".join([*lines, f"Scale {one.wanted.scale.value}; every number: {link}.", ""])
+    """Return, for a page that tells a story, the figure, claims and link of every exhibit."""
+    return "\n".join(_told(exhibit, those) for exhibit, those in found if those)
 
 
 def write_figures(found: Shown, folder: Path) -> list[Path]:
-    """The figure of every exhibit that has rows, as SVG."""
+    """Write the figure of every exhibit that has rows, as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for exhibit, one in found:
-        if one is not None and one.presentation is not None and one.presentation.panels:
+    for exhibit, those in found:
+        for panels in figures_of(those).values():
             path = folder / figure_name(exhibit)
-            path.write_text(inline_svg(draw(one.presentation.panels)) + "\n", encoding="utf-8")
+            path.write_text(inline_svg(draw(panels)) + "\n", encoding="utf-8")
             paths.append(path)
     return paths
 
 
 def figure_name(exhibit: Exhibit) -> str:
-    """What the figure of an exhibit is called.
-
-    >>> from headwise.papers.rank2026.table_1 import TABLE_1
-    >>> figure_name(TABLE_1)
-    'rank2026_table_1.svg'
-    """
+    """Return the file name of an exhibit's figure."""
     return exhibit.name.replace("/", "_") + ".svg"
 
 
+def _told(exhibit: Exhibit, those: list[Reproduced]) -> str:
+    lines = [f"### {those[0].title}", "", *_figure(exhibit, those)]
+    for one in those:
+        lines += [line for words in values_words(one.shown) for line in (words, "")]
+        lines += [
+            f"* {claim.words}: {'holds' if claim.holds else 'does not hold'} ({claim.source})"
+            for claim in one.shown.claims
+        ]
+        lines += [""] * bool(one.shown.claims)
+    scales = " and ".join(one.wanted.scale.value for one in those)
+    link = f"[{exhibit.name}](exhibits.md#{_anchor(exhibit)})"
+    return "\n".join([*lines, f"Scale {scales}; every number: {link}.", ""])
+
+
 def _overview(found: Shown) -> str:
-    rows = []
-    for exhibit, one in found:
+    rows: list[tuple[str, ...]] = []
+    for exhibit, those in found:
         link = f"[{exhibit.name}](#{_anchor(exhibit)})"
-        known = None if one is None else one.presentation
-        if one is None or known is None:
-            rows.append((link, exhibit.title, "no rows yet", "", ""))
-        else:
-            printed = verdict(known.cells) if known.cells else ""
-            rows.append((link, one.title, one.wanted.scale.value, printed, claims_held(known)))
-    columns = ("exhibit", "what it is", "scale", "printed values", "claims")
-    return Table(columns, tuple(rows)).markdown() + "\n"
+        if not those:
+            rows.append((link, exhibit.source, "no rows yet", "", "", "", ""))
+        for line in summary_table(those).rows:
+            rows.append((link, *map(str, line[1:])))
+    return Table(summary_table([]).columns, tuple(rows)).markdown() + "\n"
 
 
-def _section(exhibit: Exhibit, one: Reproduced | None) -> str:
+def _section(exhibit: Exhibit, those: list[Reproduced]) -> str:
     # The anchor is set by hand: titles change, and their slugs differ between renderers.
-    title = exhibit.title if one is None else one.title
-    lines = [f'## {title} <a id="{_anchor(exhibit)}"></a>', "", exhibit.caption, ""]
-    if one is None or one.presentation is None:
+    title = those[0].title if those else exhibit.title
+    source = f"Printed as {exhibit.printed}." if exhibit.printed else "Ours; no paper prints it."
+    lines = [f'## {title} <a id="{_anchor(exhibit)}"></a>', "", source, "", exhibit.caption, ""]
+    if not those:
         scale = Scale.PAPER if Scale.PAPER in exhibit.scales else exhibit.scales[-1]
         lines += ["No rows come with headwise yet.", "", *_command(Wanted(exhibit, scale))]
         return "\n".join(lines)
-    known = one.presentation
-    if known.panels:
-        lines += [f"![{title}]({FIGURES}/{figure_name(exhibit)})", ""]
-    lines += [line for remark in known.remarks for line in (remark, "")]
+    lines += _figure(exhibit, those)
+    for one in those:
+        lines += [f"**At scale {one.wanted.scale.value}**", ""] if len(those) > 1 else []
+        lines += _numbers(one)
+    return "\n".join(lines)
+
+
+def _numbers(one: Reproduced) -> list[str]:
+    known = one.shown
+    lines = [line for remark in (*known.remarks, *values_words(known)) for line in (remark, "")]
     if known.cells:
-        lines += [f"Printed values: {verdict(known.cells)}.", ""]
         lines += _folded(comparison_table(known.cells))
     for table in (*claims_table(known), *known.tables):
         lines += [f"**{table.title}**", "", table.markdown(), ""]
-    lines += [f"Computed with {'; '.join(one.sources)}.", ""]
-    return "\n".join([*lines, *_command(one.wanted)])
+    return [*lines, f"Computed with {'; '.join(one.sources)}.", "", *_command(one.wanted)]
+
+
+def _figure(exhibit: Exhibit, those: list[Reproduced]) -> list[str]:
+    if not any(one.shown.panels for one in those):
+        return []
+    return [f"![{those[0].title}]({FIGURES}/{figure_name(exhibit)})", ""]
 
 
 def _folded(table: Table) -> list[str]:
     """A long table that opens on a click."""
-    return [
-        "<details markdown><summary>Every cell</summary>",
-        "",
-        table.markdown(),
-        "",
-        "</details>",
-        "",
-    ]
+    opening = "<details markdown><summary>Every cell</summary>"
+    return [opening, "", table.markdown(), "", "</details>", ""]
 
 
 def _command(wanted: Wanted) -> list[str]:

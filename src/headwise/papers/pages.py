@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from headwise.papers.comparison import RULE, comparison_table, verdict
-from headwise.papers.exhibit import Presentation
+from headwise.papers.comparison import RULE, comparison_table, verdict, within_noise
+from headwise.papers.exhibit import Claim, Presentation
 from headwise.papers.reproduction import Reproduced
 from headwise.report import (
+    Panel,
     Section,
     Table,
     page,
@@ -25,55 +27,104 @@ PAGE = "report.html"
 
 
 def write_exhibits(found: Sequence[Reproduced], folder: Path, processes: int = 1) -> list[Path]:
-    """Every figure as PNG, SVG and PDF, and the page; the page comes first.
+    """Write every figure as PNG, SVG and PDF, and the page; the page comes first.
 
-    Many figures are drawn by up to so many processes.
+    Args:
+        found: The exhibits.
+        folder: Where the files go.
+        processes: How many processes may draw.
+
+    Returns:
+        The files that were written.
     """
-    shown = [(one, one.presentation) for one in found if one.presentation is not None]
-    rendered = render_all([each.panels for _, each in shown if each.panels], processes)
-    figures: list[Path] = []
-    sections = []
-    for one, each in shown:
-        files = next(rendered) if each.panels else None
-        if files is not None:
-            figures += save_rendered(files, folder / one.wanted.exhibit.name.replace("/", "_"))
-        sections.append(_section(one, each, files))
-    text = page("Exhibits reproduced by headwise", _lead(found), sections, _foot())
+    panels = figures_of(found)
+    rendered = dict(zip(panels, render_all(list(panels.values()), processes), strict=True))
+    figures = [
+        path
+        for name, files in rendered.items()
+        for path in save_rendered(files, folder / name.replace("/", "_"))
+    ]
+    sections, drawn = [], set[str]()
+    for one in found:
+        if one.presentation is not None:
+            # Two scales of one exhibit share its figure, which stands with the first.
+            files = rendered.get(one.name) if one.name not in drawn else None
+            drawn.add(one.name)
+            sections.append(_section(one, one.presentation, files))
+    text = page(
+        "Exhibits reproduced by headwise", RULE, sections, _foot(), summary=summary_table(found)
+    )
     return [write_page(text, folder / PAGE), *figures]
 
 
-def summary_table(found: Sequence[Reproduced]) -> Table:
-    """One line for each exhibit: scale, printed cells, claims.
+def figures_of(found: Sequence[Reproduced]) -> dict[str, list[Panel]]:
+    """Return the panels of each exhibit by name; the panels of two scales stand side by side."""
+    figures: dict[str, list[Panel]] = {}
+    for one in found:
+        own = figures.setdefault(one.name, [])
+        beside = f", scale {one.wanted.scale.value}" if own else ""
+        own += [replace(panel, title=panel.title + beside) for panel in one.shown.panels]
+    return {name: panels for name, panels in figures.items() if panels}
 
-    >>> summary_table([]).columns
-    ('exhibit', 'scale', 'printed values', 'claims')
-    """
+
+def summary_table(found: Sequence[Reproduced]) -> Table:
+    """Return one row for each exhibit: source, scale, printed values, and claims by source."""
     rows = []
     for one in found:
-        name, scale = one.wanted.exhibit.name, one.wanted.scale.value
-        if one.presentation is None:
-            rows.append((name, scale, one.problem, ""))
-        else:
-            shown = one.presentation
-            rows.append((name, scale, verdict(shown.cells, one.why_uncompared), claims_held(shown)))
-    return Table(("exhibit", "scale", "printed values", "claims"), tuple(rows))
+        shown = one.shown
+        values = one.problem
+        if one.presentation is not None:
+            values = verdict(shown.cells, one.why_uncompared)
+        scale = one.wanted.scale.value + (", in part" if one.problem and one.presentation else "")
+        rows.append(
+            (
+                one.name,
+                one.wanted.exhibit.source,
+                scale,
+                values,
+                within_noise(shown.cells),
+                held(shown.claims_by(printed=True)),
+                held(shown.claims_by(printed=False)),
+            )
+        )
+    return Table(SUMMARY, tuple(rows))
 
 
-def claims_held(presentation: Presentation) -> str:
-    """How many of the claims hold, in words; nothing where there are none.
+#: The columns of the summary.
+SUMMARY = (
+    "exhibit",
+    "printed as",
+    "scale",
+    "printed values",
+    "within 3 standard errors",
+    "printed claims",
+    "our claims",
+)
 
-    >>> claims_held(Presentation(claims=(("a", True), ("b", False))))
-    '1 of 2 hold'
-    """
-    if not presentation.claims:
-        return ""
-    held = sum(claim.holds for claim in presentation.claims)
-    return f"{held} of {len(presentation.claims)} hold"
+
+def held(claims: Sequence[Claim]) -> str:
+    """Return how many claims hold, in words; nothing if there are none."""
+    return f"{sum(c.holds for c in claims)} of {len(claims)} hold" if claims else ""
 
 
-def _lead(found: Sequence[Reproduced]) -> str:
-    drawn = sum(one.presentation is not None for one in found)
-    return f"{drawn} exhibit{'' if drawn == 1 else 's'}. {RULE}"
+def claims_table(shown: Presentation) -> list[Table]:
+    """Return what is claimed, by whom, and whether the rows show it; no table without claims."""
+    if not shown.claims:
+        return []
+    rows = tuple(
+        (claim.words, claim.source, "holds" if claim.holds else "does not hold")
+        for claim in shown.claims
+    )
+    stressed = frozenset((i, 2) for i, claim in enumerate(shown.claims) if not claim.holds)
+    return [Table(("claim", "source", "seen"), rows, stressed, title="Claims, and what was seen")]
+
+
+def values_words(shown: Presentation) -> list[str]:
+    """Return how many printed values agree, as a sentence; nothing if none is compared."""
+    if not shown.cells:
+        return []
+    alone = within_noise(shown.cells)
+    return [f"Printed values: {verdict(shown.cells)}; {alone} lie within 3 standard errors."]
 
 
 def _foot() -> str:
@@ -86,30 +137,16 @@ def _foot() -> str:
 def _section(one: Reproduced, shown: Presentation, files: Rendered | None) -> Section:
     tables = [*claims_table(shown), *shown.tables]
     tables += [comparison_table(shown.cells)] if shown.cells else []
+    source = one.wanted.exhibit.printed
     return Section(
-        title=f"{one.title} ({one.wanted.exhibit.name}, {one.wanted.scale.value})",
+        title=f"{one.title} ({one.name}, {one.wanted.scale.value})",
         words=(
+            f"Printed as {source}." if source else "This exhibit is ours; no paper prints it.",
             one.wanted.exhibit.caption,
             *shown.remarks,
-            *([f"Printed values: {verdict(shown.cells)}."] if shown.cells else []),
+            *values_words(shown),
             "Computed with " + "; ".join(one.sources) + ".",
         ),
         figures=(svg_element(files),) if files is not None else (),
         tables=tuple(tables),
     )
-
-
-def claims_table(shown: Presentation) -> list[Table]:
-    """What a paper says in words, and whether it was seen; no table where it says nothing.
-
-    >>> claims_table(Presentation(claims=(("Rank levels off.", True),)))[0].rows
-    (('Rank levels off.', 'holds', 'ours'),)
-    """
-    if not shown.claims:
-        return []
-    rows = tuple(
-        (claim.words, "holds" if claim.holds else "does not hold", claim.source)
-        for claim in shown.claims
-    )
-    stressed = frozenset((i, 1) for i, claim in enumerate(shown.claims) if not claim.holds)
-    return [Table(("claim", "seen", "source"), rows, stressed, title="Claims, and what was seen")]

@@ -63,7 +63,7 @@ def render_all(wanted: Sequence[Sequence[Panel]], processes: int = 1) -> Iterato
             yield from pool.map(_drawn, wanted)
     except BrokenProcessPool:
         raise ExecutorError(
-            "a process that draws figures died", hint="draw them with one process: --workers 1"
+            "a process that draws figures died", hint="draw them with one process (workers)"
         ) from None
 
 
@@ -88,7 +88,9 @@ def save_rendered(files: Rendered, stem: str | os.PathLike[str]) -> list[Path]:
     """
     stem = Path(stem)
     return [
-        write_whole(stem.with_name(stem.name + ending), content, hint="choose another --out")
+        write_whole(
+            stem.with_name(stem.name + ending), content, hint="choose another folder to write to"
+        )
         for ending, content in files.items()
     ]
 

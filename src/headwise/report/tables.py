@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from headwise.errors import BadInputError
 
 Cell = str | int | float | None
+
+
+class Shown(NamedTuple):
+    """A cell as a page shows it: its text and its CSS classes."""
+
+    text: str
+    classes: str
 
 
 @dataclass(frozen=True)
@@ -38,37 +44,27 @@ class Table:
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Table:
-        """Rows of names and values as a table with a column for each name.
-
-        >>> Table.of([{"n": 100}, {"n": 200, "rank": 0.5}]).columns
-        ('n', 'rank')
-        """
+        """Return rows of names and values as a table with a column for each name."""
         rows = list(rows)
         columns = tuple({name: None for row in rows for name in row})
         return cls(columns, tuple(tuple(row.get(name) for name in columns) for row in rows))
 
     def text(self) -> str:
-        """For a terminal or a log; a star follows what is stressed."""
-        cells = [
-            [
-                _shown(value) + ("*" if (i, j) in self.stressed else "")
-                for j, value in enumerate(row)
-            ]
-            for i, row in enumerate(self.rows)
-        ]
-        lines = [list(self.columns), *cells]
+        """Return the table for a terminal or a log; a star follows what is stressed."""
+        lines = [list(self.columns), *self._texts("", "*")]
         widths = [max(len(line[j]) for line in lines) for j in range(len(self.columns))]
+        numeric = [self._is_numeric(j) for j in range(len(self.columns))]
         aligned = [
             [
-                cell.rjust(width) if self._is_numeric(j) else cell.ljust(width)
-                for j, (cell, width) in enumerate(zip(line, widths, strict=True))
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(line, widths, numeric, strict=True)
             ]
             for line in lines
         ]
         return "\n".join("  ".join(line).rstrip() for line in aligned)
 
     def markdown(self) -> str:
-        """For a file that people read; what is stressed is bold.
+        """Return the table for a Markdown file; what is stressed is bold.
 
         >>> print(Table(("n", "rank"), ((100, 0.5),), frozenset({(0, 1)})).markdown())
         | n | rank |
@@ -76,35 +72,41 @@ class Table:
         | 100 | **0.5** |
         """
         rule = "|".join("--:" if self._is_numeric(j) else ":--" for j in range(len(self.columns)))
-        rows = [
-            [
-                f"**{_shown(v)}**" if (i, j) in self.stressed else _shown(v)
-                for j, v in enumerate(row)
-            ]
-            for i, row in enumerate(self.rows)
-        ]
+        rows = self._texts("**", "**")
         body = [f"| {' | '.join(cell.replace('|', '∣') for cell in row)} |" for row in rows]
         return "\n".join([f"| {' | '.join(self.columns)} |", f"|{rule}|", *body])
 
     def html(self) -> str:
-        """For a page; stressed cells carry the class ``stressed``.
+        """Return the table for a page; stressed cells carry the class ``stressed``.
 
         >>> Table(("n",), ((1,),), frozenset({(0, 0)})).html().partition("<tbody>")[2]
         '<tr><td class="number stressed">1</td></tr></tbody></table>'
         """
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            f"<tr>{''.join(self._html_cell(i, j, value) for j, value in enumerate(row))}</tr>"
-            for i, row in enumerate(self.rows)
-        )
-        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        from headwise.report.page import template
 
-    def _html_cell(self, row: int, column: int, value: Cell) -> str:
-        classes = ["number"] if isinstance(value, int | float) else []
-        classes += ["stressed"] if (row, column) in self.stressed else []
-        named = f' class="{" ".join(classes)}"' if classes else ""
-        return f"<td{named}>{escape(_shown(value))}</td>"
+        return str(template("table.html").module.table(self))
+
+    def cells(self) -> Iterator[list[Shown]]:
+        """Yield the cells of each row as a page shows them."""
+        for i, row in enumerate(self.rows):
+            yield [
+                Shown(
+                    _shown(value),
+                    "number" * isinstance(value, int | float)
+                    + " stressed" * ((i, j) in self.stressed),
+                )
+                for j, value in enumerate(row)
+            ]
+
+    def _texts(self, before: str, after: str) -> list[list[str]]:
+        """Return the rows as texts, with marks around what is stressed."""
+        return [
+            [
+                f"{before}{_shown(v)}{after}" if (i, j) in self.stressed else _shown(v)
+                for j, v in enumerate(row)
+            ]
+            for i, row in enumerate(self.rows)
+        ]
 
     def _is_numeric(self, column: int) -> bool:
         values = [row[column] for row in self.rows if row[column] is not None]

@@ -100,18 +100,18 @@ def _make_folder(path: Path) -> None:
     except OSError as error:
         raise StoreError(
             f"the folder of the store {path} cannot be made ({error.strerror})",
-            hint="pass a --store in a folder that can be written",
+            hint="pass a store in a folder that can be written",
         ) from None
 
 
 #: Words in a database's complaint -> what that means for a person, and the way out.
 _MEANINGS = (
-    ("not a database", "is not a database", "pass another --store; the file was not touched"),
-    ("malformed", "is a damaged database", "restore it from a copy, or pass another --store"),
+    ("not a database", "is not a database", "pass another store; the file was not touched"),
+    ("malformed", "is a damaged database", "restore it from a copy, or pass another store"),
     ("is full", "cannot be written: the disk is full", "free some space and run again"),
     ("disk I/O error", "cannot be written: the disk refuses", "free some space and run again"),
-    ("readonly", "cannot be written: it is read-only", "pass a --store that can be written"),
-    ("read-only", "cannot be written: it is read-only", "pass a --store that can be written"),
+    ("readonly", "cannot be written: it is read-only", "pass a store that can be written"),
+    ("read-only", "cannot be written: it is read-only", "pass a store that can be written"),
     ("unable to open", "cannot be opened", "pass the path of a file in a folder you may write"),
     ("is locked", "is busy: another program is writing it", "run again when that has ended"),
     ("does not exist", "does not exist on that server", "create it with createdb, or mend the URL"),

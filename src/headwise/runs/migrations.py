@@ -28,7 +28,7 @@ def migrate(connection: Connection, place: str) -> None:
     if found > VERSION:
         raise StoreError(
             f"{place} is a store of version {found}, and this headwise reads up to {VERSION}",
-            hint="install a newer headwise, or pass another --store",
+            hint="install a newer headwise, or pass another store",
         )
     for step in range(found, VERSION):
         STEPS[step](connection)
@@ -51,7 +51,7 @@ def _refuse_foreign(connection: Connection, tables: set[str], place: str) -> Non
     if tables and connection.dialect.name == "sqlite":
         raise StoreError(
             f"{place} is a database of something else (it has a table {min(tables)})",
-            hint="pass another --store; nothing was changed",
+            hint="pass another store; nothing was changed",
         )
 
 

@@ -115,4 +115,6 @@ FIGURE_IN_CONTEXT = Exhibit(
     "deviation, minimum dotted; hollow: printed.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in IN_CONTEXT},
     present=_present,
+    printed="the figure of in-context regression",
+    compared_at=(Scale.GPU, Scale.PAPER),
 )

@@ -115,4 +115,6 @@ FIGURE_POSITIONS = Exhibit(
     "the tokens or in 64 dimensions of their own.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in POSITIONS},
     present=_present,
+    printed="the figure of positions",
+    compared_at=(Scale.GPU, Scale.PAPER),
 )

@@ -222,4 +222,6 @@ FIGURE_RANK_DEPTH = Exhibit(
     "five runs, read off the figure. Dashed: least squares of token and token mean.",
     questions={scale: (lambda scale=scale: questions(scale)) for scale in RANK_DEPTH},
     present=_present,
+    printed="the figure of rank, parameters and depth",
+    compared_at=(Scale.GPU, Scale.PAPER),
 )

@@ -76,4 +76,6 @@ FIGURE_ROLE_OF_N = Exhibit(
     caption="Two layers, H = d²/r heads; otherwise as the figure of rank and depth.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in ROLE_OF_N},
     present=_present,
+    printed="the figure of the role of N",
+    compared_at=(Scale.GPU, Scale.PAPER),
 )

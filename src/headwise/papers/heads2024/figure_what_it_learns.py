@@ -201,4 +201,5 @@ FIGURE_WHAT_IT_LEARNS = Exhibit(
     "seeds; hollow: printed.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in Scale},
     present=_present,
+    printed="the figure of what full rank learns",
 )

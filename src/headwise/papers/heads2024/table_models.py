@@ -102,4 +102,5 @@ TABLE_MODELS = Exhibit(
     "neighbours, and how many heads of that rank an error of 0.1 takes at least.",
     questions={Scale.MINIATURE: _questions, Scale.PAPER: _questions},
     present=_present,
+    printed="the survey of models",
 )

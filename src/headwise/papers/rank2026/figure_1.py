@@ -105,4 +105,6 @@ FIGURE_1 = Exhibit(
     "deviation of single matrices. Thin line: the finite law of hardmax.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Figure 1, §2.1",
+    compared_at=(Scale.PAPER,),
 )

@@ -131,4 +131,5 @@ FIGURE_2C = Exhibit(
     "matrices. Thin line: the finite law of hardmax for independent queries and keys.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Figure 2c",
 )

@@ -68,4 +68,5 @@ FIGURE_5A = Exhibit(
     "matrices. Thin line: the finite law of hardmax.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Figure 5a",
 )

@@ -90,4 +90,5 @@ FIGURE_5B = Exhibit(
     "deviation of single matrices. Thin line: the finite law of hardmax, the limit T → 0.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Figure 5b",
 )

@@ -201,4 +201,5 @@ FIGURE_5C = Exhibit(
     "skip connections and MLP.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Figure 5c",
 )

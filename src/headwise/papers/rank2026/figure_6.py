@@ -142,4 +142,5 @@ FIGURE_6 = Exhibit(
     "expectation of the square.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Figure 6",
 )

@@ -148,4 +148,6 @@ TABLE_1 = Exhibit(
     "Thin lines: the finite law of hardmax. Hollow: printed.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Table 1 and Figure 2a",
+    compared_at=(Scale.PAPER,),
 )

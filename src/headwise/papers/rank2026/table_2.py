@@ -107,4 +107,6 @@ TABLE_2 = Exhibit(
     "Thin line: the finite law of hardmax, which no scale of the inputs changes.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Table 2",
+    compared_at=(Scale.PAPER,),
 )

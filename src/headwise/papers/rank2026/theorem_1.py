@@ -197,4 +197,5 @@ THEOREM_1 = Exhibit(
     "reject a planted violator.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,
+    printed="Theorems 1 and 2",
 )

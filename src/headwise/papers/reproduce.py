@@ -1,0 +1,260 @@
+"""Reproduce figures and tables of the papers, and say what agrees with print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headwise.errors import BadInputError, MissingExtraError
+from headwise.papers.catalogue import Entry, chosen, entries
+from headwise.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from headwise.papers.reproduction import Reproduced
+    from headwise.report import Table
+
+#: A path or an SQLAlchemy URL.
+Place = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, repr=False)
+class Reproduction:
+    """Exhibits that were reproduced.
+
+    Attributes:
+        exhibits: Each exhibit with its presentation, or with the reason why there is none.
+        files: The report and the figures that were written; the report comes first.
+        notes: What was left out, and why.
+    """
+
+    exhibits: tuple[Reproduced, ...]
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        cells = [cell for one in self.exhibits for cell in one.shown.cells]
+        claims = [claim for one in self.exhibits for claim in one.shown.claims]
+        return (
+            f"Reproduction({len(self.exhibits)} exhibits, "
+            f"{sum(cell.agrees for cell in cells)} of {len(cells)} printed values agree, "
+            f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold)"
+        )
+
+    def summary(self) -> Table:
+        """Return one row for each exhibit: printed values and claims that agree."""
+        from headwise.papers.pages import summary_table
+
+        return summary_table(self.exhibits)
+
+    def to_frame(self) -> Any:
+        """Return the compared values as a pandas DataFrame, one row for each.
+
+        Returns:
+            A frame with the columns exhibit, scale, cell, printed, measured, stderr, difference,
+            tolerance, verdict and within_noise.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError(
+                "to_frame needs the package pandas", hint="install it with: pip install pandas"
+            ) from None
+        rows = [
+            {"exhibit": one.name, "scale": one.wanted.scale.value, **cell_fields(cell)}
+            for one in self.exhibits
+            for cell in one.shown.cells
+        ]
+        return pandas.DataFrame(rows)
+
+    def plot(self) -> dict[str, Any]:
+        """Return the figure of every exhibit that has one, by the exhibit's name."""
+        from headwise.papers.pages import figures_of
+        from headwise.report import draw
+
+        return {name: draw(panels) for name, panels in figures_of(self.exhibits).items()}
+
+
+def cell_fields(cell: Any) -> dict[str, Any]:
+    """Return a compared value as names and values."""
+    named = {"cell": cell.name, **{k: v for k, v in vars(cell).items() if k != "name"}}
+    derived = ("difference", "tolerance", "agrees", "verdict", "within_noise")
+    return named | {name: getattr(cell, name) for name in derived}
+
+
+def reproduce(
+    exhibits: str | Sequence[str],
+    *,
+    scale: str | None = None,
+    device: str = "cpu",
+    from_records: bool = False,
+    take_records: bool = False,
+    only: Mapping[str, str] | None = None,
+    seconds: float | int | None = None,
+    cluster: str | None = None,
+    workers: int | None = None,
+    store: Place | None = None,
+    out: Place | None = None,
+    retry: bool = False,
+    progress: Progress = SILENT,
+    command: str = "headwise.reproduce",
+) -> Reproduction:
+    """Run figures and tables of the papers, and compare them with print.
+
+    Answers are kept in a store. What is stored already is not computed again, so a run that was
+    stopped goes on where it was.
+
+    Args:
+        exhibits: Names such as "rank2026/table_1", a folder such as "rank2026", or "all".
+        scale: "miniature", "laptop", "gpu" or "paper". The default is "miniature"; with
+            ``from_records`` it is the largest that is recorded.
+        device: Where to compute: "cpu" or "cuda". On CUDA, training runs that differ in rank or
+            heads alone train as one ensemble.
+        from_records: Compute nothing, and show the rows that come with headwise.
+        take_records: Count the rows that come with headwise as answers, and compute the rest.
+        only: Fields and values of the specs to compute, such as ``{"layers": "3"}``.
+        seconds: Start nothing new after this many seconds. This needs ``device="cuda"`` or one
+            worker.
+        cluster: Compute on a Dask cluster: "local", "local:4" or "tcp://HOST:PORT".
+        workers: How many processes compute and draw; one per processor by default.
+        store: Where answers are kept: a path or an SQLAlchemy URL.
+        out: Folder for figures and report.html. Without it nothing is written.
+        retry: Ask again what failed before.
+        progress: Receives news of the run.
+        command: What the stored rows name as the command that computed them.
+
+    Returns:
+        The exhibits, with what agrees with print.
+
+    Raises:
+        BadInputError: If an exhibit, a scale or a combination of arguments does not exist.
+        StoreError: If the store cannot be used.
+        StoppedError: If Ctrl-C ended the run. What was answered is stored.
+
+    >>> found = reproduce("heads2024/table_models", from_records=True)
+    >>> found
+    Reproduction(1 exhibits, 0 of 0 printed values agree, 1 of 1 claims hold)
+    """
+    from headwise.papers.computing import Computation, computed, drawn_from_records, wanted_at
+
+    if workers is not None and workers < 1:
+        raise BadInputError(f"expected at least 1 worker, got {workers}", hint="pass 1 or more")
+    if from_records:
+        found, notes = drawn_from_records(_names(exhibits), scale)
+    else:
+        wanted, notes = wanted_at(_names(exhibits), scale or "miniature")
+        how = Computation(
+            device=device,
+            cluster=cluster,
+            workers=workers,
+            seconds=seconds,
+            store=store,
+            only=only or {},
+            retry=retry,
+            take_records=take_records,
+            progress=progress,
+            command=command,
+        )
+        found, more = computed(wanted, how)
+        notes = [*notes, *more]
+    return Reproduction(tuple(found), _written(found, out, workers), tuple(notes))
+
+
+def stored_exhibits(
+    exhibits: str | Sequence[str] = "all", *, store: Place | None = None, out: Place | None = None
+) -> Reproduction:
+    """Present what a store holds, each exhibit at its largest complete scale.
+
+    Args:
+        exhibits: Names, a folder, or "all".
+        store: A path or an SQLAlchemy URL.
+        out: Folder for figures and report.html. Without it nothing is written.
+
+    Returns:
+        The exhibits that the store holds whole.
+
+    Raises:
+        BadInputError: If there is no store, or it holds no exhibit whole.
+    """
+    from headwise.papers.computing import store_exists, store_place
+    from headwise.papers.reproduction import from_store, largest_stored
+    from headwise.runs import Store
+
+    place = store_place(store)
+    if not store_exists(place):
+        raise BadInputError(f"there is no store {place}", hint="headwise reproduce makes one")
+    with Store.open(place) as opened:
+        wanted = [largest_stored(opened, exhibit) for exhibit in chosen(_names(exhibits))]
+        found = [from_store(opened, one) for one in wanted if one is not None]
+    if not found:
+        raise BadInputError(
+            f"{place} holds no exhibit whole", hint="headwise reproduce --list shows what it has"
+        )
+    return Reproduction(tuple(found), _written(found, out, None))
+
+
+def list_exhibits(
+    exhibits: str | Sequence[str] = "all", *, store: Place | None = None, states: bool = False
+) -> list[dict[str, Any]]:
+    """List exhibits with their scales and what is recorded of them.
+
+    Args:
+        exhibits: Names, a folder, or "all".
+        store: A path or an SQLAlchemy URL.
+        states: Also look up how much of each scale the store holds. This loads the exhibits.
+
+    Returns:
+        For each exhibit: its name, title, scales, the recorded scales, and with ``states`` how
+        much is stored of each scale.
+
+    >>> list_exhibits("rank2026/table_2")[0]["scales"]
+    ['miniature', 'paper']
+    """
+    found = entries(_names(exhibits))
+    rows = [
+        {
+            "exhibit": entry.name,
+            "title": entry.title,
+            "scales": list(entry.scales),
+            "recorded": list(entry.recorded),
+        }
+        for entry in found
+    ]
+    if states:
+        for row, entry in zip(rows, found, strict=True):
+            row["stored"] = _states(entry, store)
+    return rows
+
+
+def _states(entry: Entry, store: Place | None) -> dict[str, str]:
+    """How much of each scale a store holds; looking does not create one."""
+    from headwise.papers.computing import store_exists, store_place
+    from headwise.papers.reproduction import Wanted, state_in
+    from headwise.runs import Store
+
+    place = store_place(store)
+    if not store_exists(place):
+        return dict.fromkeys(entry.scales, "missing")
+    exhibit = entry.load()
+    with Store.open(place) as opened:
+        return {s.value: str(state_in(opened, Wanted(exhibit, s))) for s in exhibit.scales}
+
+
+def _names(exhibits: str | Sequence[str]) -> list[str]:
+    return [exhibits] if isinstance(exhibits, str) else list(exhibits)
+
+
+def _written(
+    found: Sequence[Reproduced], out: Place | None, workers: int | None
+) -> tuple[Path, ...]:
+    if out is None:
+        return ()
+    from headwise.papers.pages import write_exhibits
+    from headwise.runs.executors.protocol import processors
+
+    return tuple(write_exhibits(found, Path(out), workers or processors()))

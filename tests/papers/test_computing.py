@@ -1,0 +1,83 @@
+"""What is computed: recorded rows count as answers, and `only` picks settings."""
+
+from dataclasses import replace
+
+import pytest
+
+from headwise.errors import BadInputError
+from headwise.papers.computing import Computation, take_recorded
+from headwise.papers.exhibit import Scale
+from headwise.papers.heads2024 import schedules
+from headwise.papers.heads2024.figure_role_of_d import FIGURE_ROLE_OF_D
+from headwise.papers.recorded import recorded
+from headwise.papers.reproduce import reproduce
+from headwise.papers.reproduction import Wanted
+from headwise.progress import SILENT
+from headwise.runs import Store
+
+WANTED = [Wanted(FIGURE_ROLE_OF_D, Scale.GPU)]
+HOW = Computation(
+    device="cpu",
+    cluster=None,
+    workers=1,
+    seconds=None,
+    store=None,
+    only={},
+    retry=False,
+    take_records=True,
+    progress=SILENT,
+    command="",
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "results.db") as opened:
+        yield opened
+
+
+def left(store, **only):
+    return replace(HOW, only=only).plan(store, WANTED).work
+
+
+def test_without_the_records_everything_is_left(store):
+    assert len(left(store)) == len(WANTED[0].specs())
+
+
+def test_recorded_rows_are_answers_and_stay_as_they_are(store):
+    specs = WANTED[0].specs()
+    assert take_recorded(store, WANTED) == len(specs)
+    assert left(store) == ()
+    assert dict(store.records_of(specs)) == dict(recorded(FIGURE_ROLE_OF_D, Scale.GPU))
+    assert take_recorded(store, WANTED) == 0
+
+
+def test_a_longer_schedule_is_trained_and_the_rest_is_not(store, monkeypatch):
+    own = schedules.ROLE_OF_D[Scale.GPU]
+    longer = own | {16: replace(own[16], steps=2 * own[16].steps)}
+    monkeypatch.setitem(schedules.ROLE_OF_D, Scale.GPU, longer)
+    take_recorded(store, WANTED)
+    assert {(spec.width, spec.steps) for spec in left(store)} == {(16, longer[16].steps)}
+
+
+def test_only_picks_the_specs_that_have_a_value(store):
+    assert {spec.width for spec in left(store, width="64")} == {64}
+    assert left(store, width="65") == ()
+    with pytest.raises(BadInputError, match="no spec has a field 'witdh'; choose from batch"):
+        left(store, witdh="64")
+
+
+def test_a_scale_without_records_has_none_to_take(store):
+    assert take_recorded(store, [Wanted(FIGURE_ROLE_OF_D, Scale.MINIATURE)]) == 0
+
+
+def test_a_time_limit_leaves_work_and_the_next_call_goes_on(tmp_path):
+    place = {"scale": "miniature", "store": tmp_path / "runs.db"}
+    first = reproduce("heads2024/figure_role_of_d", seconds=-1, **place)
+    assert first.exhibits[0].problem == "missing"
+    part = reproduce("heads2024/figure_role_of_d", only={"protocol": "fixed"}, **place)
+    assert part.exhibits[0].problem == "4 missing of 8"
+    whole = reproduce("heads2024/figure_role_of_d", seconds=600, **place)
+    assert not whole.exhibits[0].problem
+    assert len(repr(whole)) < 300
+    assert list(whole.plot()) == ["heads2024/figure_role_of_d"]
