@@ -29,10 +29,10 @@ from headwise.advice.evidence import Evidence, TokenStatistics
 from headwise.advice.gathering import evidence_of
 from headwise.advice.measuring import Sampling
 from headwise.attention import HeadGeometry
-from headwise.attention.capture import views
 from headwise.data import trivial_error
 from headwise.data.incontext import InContext
 from headwise.data.neighbours import FarthestNeighbour
+from headwise.probing import views
 from headwise.spectra import measure
 
 #: Seeds and sequences over which the model's own start is measured.

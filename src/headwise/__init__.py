@@ -13,10 +13,10 @@ from headwise.version import __version__
 if TYPE_CHECKING:
     from headwise.advice import Advice, Budget, Constraints, advise
     from headwise.arrays import read_array
-    from headwise.attention import Attention, AttentionOperator, AttentionView, capture, mha
+    from headwise.attention import Attention, AttentionView, mha
     from headwise.errors import HeadwiseError
     from headwise.geometry import HeadGeometry, LatentGeometry
-    from headwise.probing import RankMonitor
+    from headwise.probing import RankMonitor, capture
     from headwise.progress import Progress
     from headwise.spectra import (
         Absolute,
@@ -48,7 +48,6 @@ __all__ = [
     "Absolute",
     "Advice",
     "Attention",
-    "AttentionOperator",
     "AttentionView",
     "Budget",
     "Constraints",
@@ -88,7 +87,6 @@ _HOME = {
     "Absolute": "spectra",
     "Advice": "advice",
     "Attention": "attention",
-    "AttentionOperator": "attention",
     "AttentionView": "attention",
     "Budget": "advice",
     "Constraints": "advice",
@@ -108,7 +106,7 @@ _HOME = {
     "Values": "theory",
     "advise": "advice",
     "barrier_ratio": "theory",
-    "capture": "attention",
+    "capture": "probing",
     "count": "spectra",
     "critical_head_dim": "theory",
     "error_lower_bound": "theory",

@@ -10,20 +10,17 @@ from attention.copies import close, random_, tokens
 from headwise.attention import (
     Causal,
     HeadGeometry,
-    Keep,
     LatentGeometry,
     LearnedAdditive,
     Rotary,
-    attention_layers,
-    capture,
     generalized,
     gqa,
     mha,
     mla,
-    views,
 )
 from headwise.errors import BadInputError, TooLargeError
 from headwise.models import EncoderStack
+from headwise.probing import Keep, attention_layers, capture, views
 from headwise.spectra import count
 
 GEOMETRY = HeadGeometry.standard(12, 4).grouped(2)
@@ -66,7 +63,7 @@ class TestView:
     def test_a_normalised_latent_has_no_form(self):
         latent = LatentGeometry(12, 2, 2, 4, 4, 6, None, rope_rank=0)
         view = mla(latent).double().view(self.x)
-        with pytest.raises(BadInputError, match="no linear maps of its tokens"):
+        with pytest.raises(BadInputError, match="not linear maps of its tokens"):
             view.query_key_form()
 
     def test_a_latent_without_norm_has_one(self):
@@ -77,7 +74,7 @@ class TestView:
 
     def test_a_generalized_head_refuses_to_call_its_products_logits(self):
         layer = generalized(HeadGeometry.free(12, 2, 3), nn.Identity()).double()
-        with pytest.raises(BadInputError, match="queries are 12 wide and keys 3"):
+        with pytest.raises(BadInputError, match="of one width, got 12 and 3"):
             layer.view(self.x).logits()
 
 
@@ -128,7 +125,7 @@ class TestCapture:
         with (
             pytest.raises(
                 TooLargeError,
-                match=r"'blocks.2.attention' would take 4,320 .* limit is 2,880; raise",
+                match=r"at most 2,880 bytes of views, got 4,320 .*'blocks.2.attention'; raise",
             ),
             capture(model, kept),
         ):
@@ -138,7 +135,7 @@ class TestCapture:
     def test_an_unknown_layer_is_refused_with_the_known_ones(self):
         asked = capture(stack(), lambda name, view: None, ["first"])
         with (
-            pytest.raises(BadInputError, match=r"no attention layer 'first'; .*blocks.0.att"),
+            pytest.raises(BadInputError, match=r"an attention layer, got 'first'; .*blocks.0.att"),
             asked,
         ):
             pass

@@ -9,7 +9,7 @@ from benchmarks.advice import depth
 from benchmarks.advice.tasks import BENCHES
 
 from headwise.attention import HeadGeometry
-from headwise.attention.capture import views
+from headwise.probing import views
 from headwise.randomness import stream
 
 BENCH = BENCHES["in-context"]

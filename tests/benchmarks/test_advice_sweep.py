@@ -12,8 +12,8 @@ from benchmarks.advice.inputs import inputs_of, stored_evidence
 from benchmarks.advice.tasks import BENCHES, RANKS, Batch, Shifted
 from torch.nn.functional import pad
 
-from headwise.attention.capture import views
 from headwise.errors import UnreadableFileError
+from headwise.probing import views
 from headwise.training import Saving
 
 SMALL = BENCHES["farthest-planted-4"]

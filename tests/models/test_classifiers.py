@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attention.copies import close, random_, tokens
-from headwise.attention import HeadGeometry, LearnedAdditive, LearnedConcatenated, views
+from headwise.attention import HeadGeometry, LearnedAdditive, LearnedConcatenated
 from headwise.errors import BadInputError
 from headwise.models import (
     EncoderStack,
@@ -15,6 +15,7 @@ from headwise.models import (
     parameter_counts,
 )
 from headwise.models.incontext import interleaved
+from headwise.probing import views
 
 GEOMETRY = HeadGeometry(12, 3, 3, 2, 5)
 

@@ -7,8 +7,7 @@ from torch import nn
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError
 from headwise.models import EncoderStack
-from headwise.probing import CollapseWarning, RankMonitor
-from headwise.probing.stock import capture_stock
+from headwise.probing import CollapseWarning, RankMonitor, capture
 
 TOKENS = torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0))
 
@@ -34,7 +33,7 @@ def test_stock_layers_are_read_as_they_attend(batch_first):
     allowed = torch.ones(7, 7).tril().bool()
     padding = torch.tensor([[False] * 7, [False] * 5 + [True] * 2])
     seen = []
-    with capture_stock(layer, lambda name, view: seen.append(view)):
+    with capture(layer, lambda name, view: seen.append(view)):
         _, weights = layer(
             x, x, x, attn_mask=~allowed, key_padding_mask=padding, average_attn_weights=False
         )
@@ -74,7 +73,7 @@ def test_a_collapse_warns_once_and_stops_if_asked():
     layer = mha(HeadGeometry.standard(8, heads=2))
     with torch.no_grad():
         layer.projection.query.weight.mul_(20)
-    monitor = RankMonitor({"tokens": TOKENS}, every=1, on_collapse="stop")
+    monitor = RankMonitor({"query": TOKENS}, every=1, on_collapse="stop")
     monitor(layer)
     assert not monitor.should_stop
     collapse(layer)
@@ -92,7 +91,7 @@ def test_the_step_last_looked_at_is_not_looked_at_again():
 
 
 def test_what_cannot_be_read_is_refused():
-    with pytest.raises(BadInputError, match="Linear has no attention layer"):
+    with pytest.raises(BadInputError, match="Linear is a module in which no attention"):
         RankMonitor(TOKENS)(nn.Linear(8, 8))
     for wrong in ({"every": 0}, {"collapse": 1.5}):
         with pytest.raises(BadInputError):

@@ -11,7 +11,7 @@ from headwise.attention import HeadGeometry
 from headwise.errors import BadInputError, MissingExtraError
 from headwise.models import EncoderStack
 from headwise.probing import CollapseWarning, RankMonitor
-from probing.tiny_models import inputs, tiny
+from hugging_face.tiny_models import inputs, tiny
 
 TOKENS = torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0))
 
@@ -77,7 +77,7 @@ def test_a_hugging_face_trainer_looks_before_the_first_step_and_reports_each_loo
 
 
 def test_a_hugging_face_trainer_refuses_before_training():
-    with pytest.raises(BadInputError, match="Linear has no attention layer"):
+    with pytest.raises(BadInputError, match="Linear is a module in which no attention"):
         Driven(RankMonitor(TOKENS), nn.Linear(8, 8)).begin()
 
 
@@ -164,7 +164,7 @@ def test_a_lightning_trainer_calls_it(monkeypatch):
     monitor.should_stop = True
     callback.on_train_batch_end(trainer, model, None, None, 1)
     assert trainer.should_stop
-    with pytest.raises(BadInputError, match="Linear has no attention layer"):
+    with pytest.raises(BadInputError, match="Linear is a module in which no attention"):
         callback.on_train_start(trainer, nn.Linear(8, 8))
 
 

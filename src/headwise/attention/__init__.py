@@ -1,6 +1,5 @@
 """Attention layers, and the matrices they make."""
 
-from headwise.attention.capture import Keep, attention_layers, capture, views
 from headwise.attention.geometry import HeadGeometry, LatentGeometry
 from headwise.attention.initialisation import FanIn, Initialisation, Stock, UnitGaussian
 from headwise.attention.layer import Attention, HeadMean, HeadSum
@@ -38,7 +37,7 @@ from headwise.attention.scores import (
     logits,
     softmax_matrix,
 )
-from headwise.attention.view import AttentionView
+from headwise.attention.view import AttentionMaps, AttentionView
 from headwise.attention.weighting import (
     AnyMap,
     Hardmax,
@@ -53,6 +52,7 @@ __all__ = [
     "Allowed",
     "AnyMap",
     "Attention",
+    "AttentionMaps",
     "AttentionOperator",
     "AttentionView",
     "Causal",
@@ -66,7 +66,6 @@ __all__ = [
     "HeadSum",
     "HeadWeights",
     "Initialisation",
-    "Keep",
     "KeyProjection",
     "LatentGeometry",
     "LatentProjection",
@@ -86,8 +85,6 @@ __all__ = [
     "UnitGaussian",
     "Weighting",
     "as_mask",
-    "attention_layers",
-    "capture",
     "default_temperature",
     "fitting",
     "generalized",
@@ -100,5 +97,4 @@ __all__ = [
     "mqa",
     "softmax_matrix",
     "streaming_argmax",
-    "views",
 ]

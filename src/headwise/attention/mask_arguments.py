@@ -13,6 +13,7 @@ from headwise.attention.masks import (
     Additive,
     Allowed,
     Causal,
+    Grid,
     Mask,
     Padding,
     SlidingWindow,
@@ -105,6 +106,53 @@ def torch_mask(
             )
         found &= Padding(~rows) if rows.dtype == torch.bool else as_mask(rows[:, None, None, :])
     return found
+
+
+def recognised_mask(mask: Tensor) -> Mask:
+    """Return the rule behind a mask tensor: causal, sliding window, padding, or the tensor itself.
+
+    Args:
+        mask: Booleans (True allows) or floats that are added, (..., queries, keys).
+
+    Returns:
+        Rules that allow exactly the same entries, so that a model's causal mask is named
+        "causal"; ``Allowed`` or ``Additive`` if no rule does.
+
+    Example:
+        >>> recognised_mask(torch.ones(1, 1, 4, 4).tril().bool()).name
+        'causal'
+    """
+    allowed = mask
+    if mask.is_floating_point():
+        allowed = mask > torch.finfo(mask.dtype).min
+        if bool((allowed & (mask != 0)).any()):
+            return Additive(mask)
+    if allowed.ndim == 4 and allowed.shape[1] != 1:
+        return Allowed(allowed)
+    real = _real_keys(allowed)
+    padding = EVERYTHING if bool(real.all()) else Padding(real)
+    grid = Grid.whole(allowed.shape, allowed.device)
+    seen = allowed & torch.ones(1, 1, dtype=torch.bool, device=allowed.device)
+    for rule in _rules(seen, grid):
+        if bool((seen == (rule & padding).allowed(grid)).all()):
+            return rule & padding
+    return Allowed(allowed)
+
+
+def _real_keys(allowed: Tensor) -> Tensor:
+    """Return the keys that some query may attend to, without dimensions of size one."""
+    real = allowed.any(-2)
+    real = real.squeeze(1) if real.ndim == 3 else real
+    return real.squeeze(0) if real.ndim == 2 and real.shape[0] == 1 else real
+
+
+def _rules(allowed: Tensor, grid: Grid) -> list[Mask]:
+    """Return the rules by position that could explain the mask, simplest first."""
+    n, m = allowed.shape[-2:]
+    causal = Causal(m - n) if m >= n else Causal()
+    apart = (grid.column_index - grid.row_index).abs().expand(allowed.shape)
+    window = SlidingWindow(int(apart[allowed].max()) + 1) if bool(allowed.any()) else EVERYTHING
+    return [EVERYTHING, causal, causal & window, window]
 
 
 def _named(name: str) -> Mask:

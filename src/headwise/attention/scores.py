@@ -37,25 +37,43 @@ def logits(
     *,
     temperature: float | None = None,
     mask: MaskLike = EVERYTHING,
+    softcap: float | None = None,
 ) -> LogWeights:
-    """q·k / T with the mask applied; T is √d_h unless given, and is the whole divisor.
+    """Return q·k / T with the mask applied, in float64.
 
-    The error of each row bounds the float64 rounding of its logits and, if queries or keys
-    come in another dtype, what rounding them to that dtype can hide.
+    Args:
+        queries: (..., n, d_h).
+        keys: (..., m, d_h).
+        temperature: T, the whole divisor; √d_h by default.
+        mask: A mask, its name or a tensor; see ``as_mask``.
+        softcap: If given, logits l become c·tanh(l/c) before the mask, as in Gemma 2.
 
-    >>> logits(torch.ones(1, 4), torch.ones(2, 4), temperature=2.0).values
-    tensor([[2., 2.]], dtype=torch.float64)
+    Returns:
+        The logits. Their error bounds the float64 rounding of each row and, for queries or keys
+        in another dtype, what rounding them to that dtype can hide.
+
+    Raises:
+        BadInputError: Shapes do not fit, or a row masks every key.
+
+    Example:
+        >>> logits(torch.ones(1, 4), torch.ones(2, 4), temperature=2.0).values
+        tensor([[2., 2.]], dtype=torch.float64)
     """
     queries, keys = checked_pair(queries, keys)
     temperature = checked_temperature(temperature, queries.shape[-1])
     scaled = (queries.double() @ keys.double().mT).div_(temperature)
     mask = as_mask(mask)
-    if isinstance(mask, Everything):
+    if isinstance(mask, Everything) and softcap is None:
         # Nothing is masked or added: three passes over the logits are saved.
         return LogWeights(scaled, error=product_error(queries, keys, temperature))
+    bend = 0.0
+    if softcap is not None:
+        scaled = softcap * torch.tanh(scaled / softcap)
+        # tanh has slope at most one; division, tanh and product round four times at most.
+        bend = 4 * unit_roundoff(torch.float64) * softcap
     values = mask.apply(scaled, Grid.whole(scaled.shape, scaled.device))
     refuse_masked_rows(values.amax(-1))
-    return LogWeights(values, error=logit_error(queries, keys, temperature, values))
+    return LogWeights(values, error=logit_error(queries, keys, temperature, values) + bend)
 
 
 def softmax_matrix(

@@ -1,40 +1,65 @@
-"""AttentionView: how anyone reads a layer, whoever made it."""
+"""What is read of an attention layer: queries and keys, or the attention matrices themselves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from headwise.attention import scores
-from headwise.attention.masks import Mask
+from headwise.attention.masks import (
+    EVERYTHING,
+    Additive,
+    Allowed,
+    Both,
+    Causal,
+    Everything,
+    Grid,
+    Mask,
+    Padding,
+    SlidingWindow,
+)
 from headwise.attention.operator import AttentionOperator
 from headwise.attention.projections import HeadWeights
 from headwise.errors import BadInputError
-from headwise.shapes import Float
-from headwise.spectra import LogWeights
+from headwise.shapes import Bool, Float
+from headwise.spectra import Absolute, DtypeFloor, LogWeights
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionView:
-    """Queries (b, H, n, r), keys (b, H_kv, m, r), mask and temperature of one layer.
+    """Queries, keys, mask and temperature of one layer in one forward pass.
 
-    ``weights`` are W_Q and W_K where such matrices exist; ``turned_rank`` dimensions of the
-    query-key form depend on position.
+    Args:
+        queries: (batch, heads, n, r), with positions.
+        keys: (batch, kv_heads, m, r), with positions.
+        mask: Which keys each query attends to.
+        temperature: The divisor of the logits.
+        weights: W_Q and W_K, if such matrices exist and are known.
+        turned_rank: How many dimensions of the query-key form depend on position.
+        softcap: c if logits l become c·tanh(l/c) before the mask.
+        sinks: (heads,): a logit per head that takes part in the softmax and whose weight is
+            dropped, so that rows sum to less than one.
+        self_attention: Whether queries and keys come from the same tokens.
 
-    >>> from headwise.attention import HeadGeometry, mha
-    >>> view = mha(HeadGeometry.standard(8, heads=2)).view(torch.zeros(1, 4, 8))
-    >>> view.logits().shape, view.scale == 4**-0.5
-    (torch.Size([1, 2, 4, 4]), True)
+    Example:
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> view = mha(HeadGeometry.standard(8, heads=2)).view(torch.zeros(1, 4, 8))
+        >>> view.logits().shape, view.scale == 4**-0.5
+        (torch.Size([1, 2, 4, 4]), True)
     """
 
     queries: Float[Tensor, "b h n r"]
     keys: Float[Tensor, "b k m s"]
     mask: Mask
     temperature: float
-    weights: HeadWeights | None
-    turned_rank: int
+    weights: HeadWeights | None = None
+    turned_rank: int = 0
+    softcap: float | None = None
+    sinks: Float[Tensor, " h"] | None = None
+    self_attention: bool = True
 
     @property
     def scale(self) -> float:
@@ -42,23 +67,99 @@ class AttentionView:
         return 1 / self.temperature
 
     @property
+    def shape(self) -> torch.Size:
+        """The shape of the attention matrices, (batch, heads, n, m)."""
+        return torch.Size((*self.queries.shape[:3], self.keys.shape[2]))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype in which the model computed the queries."""
+        return self.queries.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the queries and keys take."""
+        return self.queries.nbytes + self.keys.nbytes
+
+    @property
+    def tolerance(self) -> Absolute | DtypeFloor:
+        """From which singular value on to count: 1e-8, since the matrix is float64."""
+        return Absolute(1e-8)
+
+    @property
     def shared_keys(self) -> Float[Tensor, "b h m s"]:
         """The keys, repeated so that every query head has its own."""
         return self.keys.repeat_interleave(self.queries.shape[1] // self.keys.shape[1], dim=1)
 
     def logits(self) -> LogWeights:
-        """The logits in float64 with the bound on their rounding."""
+        """Return the logits in float64 with a bound on their rounding."""
         self._refuse_unlike()
-        return scores.logits(
-            self.queries, self.shared_keys, temperature=self.temperature, mask=self.mask
-        )
+        if self.sinks is not None:
+            raise BadInputError(
+                "the rows of this layer do not sum to one, because a sink takes part of them",
+                hint="use view.matrix()",
+            )
+        return self._logits()
+
+    def matrix(self) -> Float[Tensor, "b h n m"]:
+        """Return the attention matrices in float64."""
+        self._refuse_unlike()
+        values = self._logits().values
+        if self.sinks is None:
+            return torch.softmax(values, dim=-1)
+        sink = self.sinks.double().reshape(1, -1, 1, 1).expand(*values.shape[:3], 1)
+        return torch.softmax(torch.cat([values, sink], dim=-1), dim=-1)[..., :-1]
+
+    def source(self) -> LogWeights | Tensor:
+        """Return what ``headwise.measure`` takes: logits, or with sinks the matrices.
+
+        Queries and keys are taken as exact. Counting what their dtype may hide would leave an
+        interval that says nothing for a model in half precision.
+        """
+        exact = replace(self, queries=self.queries.double(), keys=self.keys.double())
+        return exact.logits() if self.sinks is None else exact.matrix()
 
     def operator(self) -> AttentionOperator:
-        """The attention matrices by their products, in float64, never formed."""
+        """Return the attention matrices as products in float64, never formed."""
         self._refuse_unlike()
+        if self.softcap is not None or self.sinks is not None:
+            raise BadInputError(
+                "an operator needs a plain softmax, and this layer has a softcap or sinks",
+                hint="use view.matrix()",
+            )
         return AttentionOperator(
             self.queries, self.shared_keys, temperature=self.temperature, mask=self.mask
         )
+
+    def head(self, sequence: int, head: int) -> AttentionView:
+        """Return the view of one head on one sequence."""
+        group = self.queries.shape[1] // self.keys.shape[1]
+        one, own = slice(sequence, sequence + 1), slice(head, head + 1)
+        return replace(
+            self,
+            queries=self.queries[one, own],
+            keys=self.keys[one, head // group : head // group + 1],
+            mask=_of_head(self.mask, self._grid(), sequence, head),
+            weights=None,
+            sinks=None if self.sinks is None else self.sinks[own],
+        )
+
+    def unpadded(self) -> Iterator[AttentionView]:
+        """Yield views without padding: this view if it has none, else one per sequence.
+
+        A key is padding if no query attends to it. In self-attention its query is dropped too.
+        """
+        grid = self._grid()
+        if not _tensors(self.mask):
+            yield self
+            return
+        allowed = self.mask.allowed(grid).expand(grid.shape)
+        kept = allowed.any(1).any(-2)
+        if bool(kept.all()):
+            yield self
+            return
+        for index, columns in enumerate(kept):
+            yield self._sequence(index, columns, grid)
 
     @property
     def has_one_form(self) -> bool:
@@ -66,26 +167,172 @@ class AttentionView:
         return self.weights is not None and self.turned_rank == 0
 
     def query_key_form(self) -> Float[Tensor, "h d d"]:
-        """M_h = W_Q,hᵀ W_K,h, without biases and temperature, if there is one such matrix."""
+        """Return M_h = W_Q,hᵀ W_K,h, without biases and temperature, if it is one matrix."""
         if self.weights is None:
             raise BadInputError(
-                "this layer's queries and keys are no linear maps of its tokens",
-                hint="read queries and keys themselves instead of a query-key form",
+                "the queries and keys of this layer are not linear maps of its tokens, or the "
+                "maps are not known",
+                hint="use view.queries and view.keys",
             )
         if self.turned_rank:
             raise BadInputError(
                 f"{self.turned_rank} dimensions of the query-key form turn with position, so it "
                 "is not one matrix",
-                hint="read view.weights, or queries and keys themselves",
+                hint="use view.weights, or view.queries and view.keys",
             )
         key = self.weights.key
         group = self.weights.query.shape[0] // key.shape[0]
         return self.weights.query.mT @ torch.repeat_interleave(key, group, dim=0)
 
+    def detached(self) -> AttentionView:
+        """Return the view without the graph of gradients."""
+        sinks = None if self.sinks is None else self.sinks.detach()
+        return replace(self, queries=self.queries.detach(), keys=self.keys.detach(), sinks=sinks)
+
+    def _logits(self) -> LogWeights:
+        return scores.logits(
+            self.queries,
+            self.shared_keys,
+            temperature=self.temperature,
+            mask=self.mask,
+            softcap=self.softcap,
+        )
+
+    def _grid(self) -> Grid:
+        return Grid.whole(self.shape, self.queries.device)
+
+    def _sequence(self, index: int, columns: Tensor, grid: Grid) -> AttentionView:
+        same = self.self_attention and grid.shape[-2] == grid.shape[-1]
+        rows = columns if same else torch.ones_like(columns[:1]).expand(grid.shape[-2])
+        return replace(
+            self,
+            queries=self.queries[index : index + 1, :, rows],
+            keys=self.keys[index : index + 1, :, columns],
+            mask=_of_sequence(self.mask, grid, index, (rows, columns)),
+        )
+
     def _refuse_unlike(self) -> None:
         if self.queries.shape[-1] != self.keys.shape[-1]:
             raise BadInputError(
-                f"queries are {self.queries.shape[-1]} wide and keys {self.keys.shape[-1]}: the "
-                "layer weighs them by a map of its own, not by q·k",
-                hint="ask the layer for its matrix",
+                f"expected queries and keys of one width, got {self.queries.shape[-1]} and "
+                f"{self.keys.shape[-1]}: the layer weighs them by a map, not by q·k",
+                hint="use layer.matrix()",
             )
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMaps:
+    """Attention matrices as a model returned them, where its queries and keys cannot be read.
+
+    Singular values below the rounding of ``dtype`` are noise: count from the dtype floor on.
+
+    Args:
+        maps: (batch, heads, n, m), in the model's dtype.
+        real: (batch, m), True for real tokens; None without padding.
+        self_attention: Whether queries and keys come from the same tokens.
+
+    Example:
+        >>> AttentionMaps(torch.eye(3).expand(1, 2, 3, 3)).tolerance
+        DtypeFloor()
+    """
+
+    maps: Float[Tensor, "b h n m"]
+    real: Bool[Tensor, "b m"] | None = None
+    self_attention: bool = True
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the attention matrices, (batch, heads, n, m)."""
+        return self.maps.shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype in which the model computed the matrices."""
+        return self.maps.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the matrices take."""
+        return self.maps.nbytes
+
+    @property
+    def tolerance(self) -> Absolute | DtypeFloor:
+        """From which singular value on to count: the dtype floor."""
+        return DtypeFloor()
+
+    def matrix(self) -> Float[Tensor, "b h n m"]:
+        """Return the matrices in the model's dtype."""
+        return self.maps
+
+    def source(self) -> Tensor:
+        """Return what ``headwise.measure`` takes."""
+        return self.maps
+
+    def head(self, sequence: int, head: int) -> AttentionMaps:
+        """Return the map of one head on one sequence."""
+        real = None if self.real is None else self.real[sequence : sequence + 1]
+        one = self.maps[sequence : sequence + 1, head : head + 1]
+        return replace(self, maps=one, real=real)
+
+    def unpadded(self) -> Iterator[AttentionMaps]:
+        """Yield maps without padding: these if they have none, else one per sequence."""
+        if self.real is None or bool(self.real.all()):
+            yield self
+            return
+        for rows, columns in zip(self.maps, self.real, strict=True):
+            same = self.self_attention and rows.shape[-2] == rows.shape[-1]
+            kept = rows[:, columns] if same else rows
+            yield replace(self, maps=kept[None, :, :, columns], real=None)
+
+    def detached(self) -> AttentionMaps:
+        """Return the maps without the graph of gradients."""
+        return replace(self, maps=self.maps.detach())
+
+
+def _leaves(mask: Mask) -> list[Mask]:
+    return [*_leaves(mask.first), *_leaves(mask.second)] if isinstance(mask, Both) else [mask]
+
+
+def _tensors(mask: Mask) -> bool:
+    """Whether a part of the mask is a tensor; only such a mask can hide padding."""
+    return any(isinstance(leaf, Padding | Allowed | Additive) for leaf in _leaves(mask))
+
+
+def _of_head(mask: Mask, grid: Grid, sequence: int, head: int) -> Mask:
+    """Return the mask for one head of one sequence, with logits (1, 1, n, m)."""
+    found: Mask = EVERYTHING
+    for leaf in _leaves(mask):
+        if isinstance(leaf, Additive):
+            found &= Additive(_whole(leaf.bias, grid)[sequence, head].unsqueeze(0).unsqueeze(0))
+        elif isinstance(leaf, Padding | Allowed):
+            found &= Allowed(_whole(leaf.allowed(grid), grid)[sequence, head][None, None])
+        else:
+            found &= leaf
+    return found
+
+
+def _of_sequence(mask: Mask, grid: Grid, index: int, kept: tuple[Tensor, Tensor]) -> Mask:
+    """Return the mask of one sequence for these rows and columns, which have no padding."""
+    rows, columns = kept
+    straight = rows is columns and _contiguous(columns)
+    found: Mask = EVERYTHING
+    for leaf in _leaves(mask):
+        if isinstance(leaf, Everything | Padding):
+            continue
+        if isinstance(leaf, Causal | SlidingWindow) and straight:
+            found &= leaf
+        elif isinstance(leaf, Additive):
+            found &= Additive(_whole(leaf.bias, grid)[index][:, rows][..., columns].unsqueeze(0))
+        else:
+            where = _whole(leaf.allowed(grid), grid)[index]
+            found &= Allowed(where[:, rows][..., columns].unsqueeze(0))
+    return found
+
+
+def _whole(given: Tensor, grid: Grid) -> Tensor:
+    return given.expand(grid.shape)
+
+
+def _contiguous(kept: Tensor) -> bool:
+    where = kept.nonzero().flatten()
+    return len(where) == 0 or int(where[-1] - where[0]) + 1 == len(where)

@@ -1,5 +1,14 @@
-"""Layers looked at while they work: ranks during training."""
+"""Read any model, and watch the rank of its attention layers."""
 
 from headwise.probing.monitor import CollapseWarning, LayerRank, RankMonitor
+from headwise.probing.reading import Keep, attention_layers, capture, views
 
-__all__ = ["CollapseWarning", "LayerRank", "RankMonitor"]
+__all__ = [
+    "CollapseWarning",
+    "Keep",
+    "LayerRank",
+    "RankMonitor",
+    "attention_layers",
+    "capture",
+    "views",
+]

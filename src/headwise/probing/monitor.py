@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from headwise.attention.capture import attention_layers, capture
-from headwise.attention.view import AttentionView
 from headwise.errors import BadInputError
-from headwise.probing.hugging_face import capture_hugging_face, hugging_face_models
-from headwise.probing.stock import capture_stock, stock_layers
+from headwise.probing.reading import Read, capture
 from headwise.spectra import measure
 
 Reaction = Literal["warn", "stop", "ignore"]
@@ -42,13 +38,13 @@ class LayerRank:
     layer: str
     rank: float
     effective_rank: float
-    tokens: int = 0
+    tokens: float = 0.0
 
     @property
     def above_one(self) -> float:
         """The effective rank beyond the 1 that rows which are all alike still have, over tokens.
 
-        >>> LayerRank(0, "encoder", 1.0, 0.35, tokens=4).above_one
+        >>> LayerRank(0, "encoder", 1.0, 0.35, tokens=4.0).above_one
         0.1
         """
         least = 1 / self.tokens if self.tokens else 0.0
@@ -116,7 +112,7 @@ class RankMonitor:
 
     def look(self, model: nn.Module, step: int) -> list[LayerRank]:
         """Measure every layer now; the model's mode and gradients stay as they are."""
-        found = [_row(step, name, view) for name, view in self._views(model)]
+        found = self._look(model, step)
         self.rows += found
         self._last = step
         for row in found:
@@ -138,23 +134,18 @@ class RankMonitor:
         return transformers_callback(self)
 
     @torch.no_grad()
-    def _views(self, model: nn.Module) -> list[tuple[str, AttentionView]]:
-        if not any(look(model) for look in (attention_layers, stock_layers, hugging_face_models)):
-            raise _unreadable(model)
-        found: list[tuple[str, AttentionView]] = []
+    def _look(self, model: nn.Module, step: int) -> list[LayerRank]:
+        """Measure each layer when it is called, so that no view is kept."""
+        found: list[LayerRank] = []
         modes = [(module, module.training) for module in model.modules()]
         model.eval()
         try:
-            with ExitStack() as stack:
-                for reader in (capture, capture_stock, capture_hugging_face):
-                    stack.enter_context(reader(model, lambda *seen: found.append(seen)))
+            with capture(model, lambda name, view: found.append(_row(step, name, view))):
                 self._call(model)
         finally:
             # Module by module: parts that were frozen in evaluation mode stay so.
             for module, training in modes:
                 module.training = training
-        if not found:  # a Hugging Face model shows only when called whether it can be read
-            raise _unreadable(model)
         return found
 
     def _call(self, model: nn.Module) -> None:
@@ -184,22 +175,23 @@ class RankMonitor:
         self.should_stop = self.on_collapse == "stop"
 
 
-def _unreadable(model: nn.Module) -> BadInputError:
-    return BadInputError(
-        f"{type(model).__name__} has no attention layer that can be read",
-        hint="use headwise.attention layers, torch.nn.MultiheadAttention, or a Hugging Face model "
-        "that attends through transformers.AttentionInterface",
-    )
+def _row(step: int, name: str, view: Read) -> LayerRank:
+    """Average over heads and sequences, each as a share of its own length without padding."""
+    ranks, effective, lengths = [], [], []
+    for part in view.unpadded():
+        found = measure(part.source(), tolerance=part.tolerance)
+        length = min(part.shape[-2:])
+        for matrices in range(part.shape[0]):
+            count = (found.rank.low[matrices] + found.rank.high[matrices]).double().mean() / 2
+            ranks.append(float(count) / length)
+            effective.append(float(found.effective_rank[matrices].mean()) / length)
+            lengths.append(length)
+    tokens = len(lengths) / sum(1 / length for length in lengths)
+    return LayerRank(step, name, _mean(ranks), _mean(effective), tokens)
 
 
-def _row(step: int, name: str, view: AttentionView) -> LayerRank:
-    # Queries and keys are taken as meant: with what their dtype may hide, the count for a model
-    # in half precision would be an interval that says nothing.
-    meant = replace(view, queries=view.queries.double(), keys=view.keys.double())
-    found, tokens = measure(meant.logits()), min(view.queries.shape[-2], view.keys.shape[-2])
-    middle = (found.rank.low + found.rank.high).double().mean() / 2
-    effective = found.effective_rank.mean()
-    return LayerRank(step, name, float(middle) / tokens, float(effective) / tokens, tokens)
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _moved(value: Any, device: torch.device) -> Any:

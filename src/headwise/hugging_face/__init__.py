@@ -1,0 +1,1 @@
+"""Everything that reads configs and models of the Hugging Face transformers library."""

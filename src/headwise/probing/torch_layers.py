@@ -1,0 +1,154 @@
+"""Read attention that torch computes: ``nn.MultiheadAttention`` and fused attention calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
+
+from headwise.attention.layer import Attention
+from headwise.attention.mask_arguments import recognised_mask, torch_mask
+from headwise.attention.masks import EVERYTHING, Causal, Mask
+from headwise.attention.scores import default_temperature
+from headwise.attention.view import AttentionView
+from headwise.hugging_face.reading import Report
+
+
+@contextmanager
+def read_multihead_attention(model: nn.Module, report: Report) -> Iterator[None]:
+    """Call ``report(name, view)`` for each ``nn.MultiheadAttention`` while the block runs.
+
+    The hooks switch torch's fused encoder path off, so that every layer is called.
+    """
+    hooks = [
+        layer.register_forward_pre_hook(_hook(report, name), with_kwargs=True)
+        for name, layer in model.named_modules()
+        if isinstance(layer, nn.MultiheadAttention)
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _hook(report: Report, name: str) -> Callable[..., None]:
+    def seen(layer: nn.MultiheadAttention, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        order = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
+        report(name, _view(layer, dict(zip(order, given, strict=False)) | named))
+
+    return seen
+
+
+def _view(layer: nn.MultiheadAttention, inputs: dict[str, Any]) -> AttentionView:
+    query, key = (_batched(layer, inputs[name]) for name in ("query", "key"))
+    weights = layer.in_proj_weight
+    if weights is None:
+        to_query, to_key = layer.q_proj_weight, layer.k_proj_weight
+    else:
+        to_query, to_key, _ = weights.chunk(3)
+    bias = layer.in_proj_bias
+    biases = (None, None) if bias is None else bias.chunk(3)[:2]
+    queries, keys = linear(query, to_query, biases[0]), linear(key, to_key, biases[1])
+    given = (inputs.get("attn_mask"), inputs.get("key_padding_mask"))
+    mask = torch_mask(*given, batch=len(queries), heads=layer.num_heads)
+    return AttentionView(
+        _by_head(queries, layer.num_heads),
+        _by_head(keys, layer.num_heads),
+        mask,
+        layer.head_dim**0.5,
+        self_attention=inputs["query"] is inputs["key"],
+    )
+
+
+def _batched(layer: nn.MultiheadAttention, tokens: Tensor) -> Tensor:
+    tokens = tokens.detach()
+    if tokens.ndim == 2:
+        return tokens.unsqueeze(0)
+    return tokens if layer.batch_first else tokens.transpose(0, 1)
+
+
+def _by_head(rows: Tensor, heads: int) -> Tensor:
+    return rows.unflatten(-1, (heads, -1)).transpose(1, 2).detach()
+
+
+@contextmanager
+def read_fused_calls(model: nn.Module, report: Report) -> Iterator[None]:
+    """Call ``report(name, view)`` for each ``scaled_dot_product_attention`` in the model.
+
+    The name is that of the innermost module that is running. Calls within layers that are read in
+    another way are left out.
+    """
+    running: list[tuple[str, nn.Module]] = []
+    hooks = []
+    for name, module in model.named_modules():
+        hooks += [
+            module.register_forward_pre_hook(_entering(running, name), prepend=True),
+            module.register_forward_hook(lambda *_: _leave(running), always_call=True),
+        ]
+    try:
+        with _Recorder(running, report):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _entering(running: list[tuple[str, nn.Module]], name: str) -> Callable[..., None]:
+    def enter(module: nn.Module, given: Any) -> None:
+        running.append((name, module))
+
+    return enter
+
+
+def _leave(running: list[tuple[str, nn.Module]]) -> None:
+    if running:
+        running.pop()
+
+
+class _Recorder(TorchFunctionMode):
+    """Sees every call of torch, also of functions imported by name."""
+
+    def __init__(self, running: list[tuple[str, nn.Module]], report: Report) -> None:
+        super().__init__()
+        self.running, self.report = running, report
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        if func is scaled_dot_product_attention and self._unread():
+            order = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+            inputs = dict(zip(order, args, strict=False)) | named
+            self.report(self.running[-1][0], _fused_view(inputs))
+        return func(*args, **named)
+
+    def _unread(self) -> bool:
+        read_otherwise = (Attention, nn.MultiheadAttention)
+        inside = any(isinstance(module, read_otherwise) for _, module in self.running)
+        return bool(self.running) and not inside
+
+
+def _fused_view(inputs: dict[str, Any]) -> AttentionView:
+    queries, keys = (_four(inputs[name].detach()) for name in ("query", "key"))
+    scale, given = inputs.get("scale"), inputs.get("attn_mask")
+    mask: Mask = Causal() if inputs.get("is_causal") else EVERYTHING
+    if given is not None:
+        # (b, n, m) belongs to queries of three dimensions, (h, n, m) to those of four.
+        single = given.ndim == 3 and inputs["query"].ndim == 3
+        mask &= recognised_mask(given.detach().unsqueeze(1) if single else given.detach())
+    temperature = default_temperature(queries.shape[-1]) if scale is None else 1 / scale
+    return AttentionView(queries, keys, mask, float(temperature))
+
+
+def _four(tensor: Tensor) -> Tensor:
+    """Return (batch, heads, n, d): one head for three dimensions, one batch for two."""
+    if tensor.ndim == 3:
+        return tensor.unsqueeze(1)
+    while tensor.ndim < 4:
+        tensor = tensor.unsqueeze(0)
+    return tensor.flatten(0, -4)

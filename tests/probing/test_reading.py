@@ -1,0 +1,151 @@
+"""Models that torch attends in: its own layers, hand-written blocks, timm."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from headwise.attention import HeadGeometry, mha
+from headwise.errors import BadInputError
+from headwise.probing import RankMonitor, capture, views
+
+TOKENS = torch.randn(2, 7, 12, generator=torch.Generator().manual_seed(0))
+PADDED = torch.tensor([[False] * 7, [False] * 5 + [True] * 2])
+
+
+class Block(nn.Module):
+    """A hand-written block; the function is called by a name imported beforehand."""
+
+    def __init__(self, heads=3, **options):
+        super().__init__()
+        self.qkv, self.heads, self.options = nn.Linear(12, 36), heads, options
+
+    def parts(self, x):
+        return [t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1)]
+
+    def forward(self, x):
+        return x + scaled_dot_product_attention(*self.parts(x), **self.options).transpose(
+            1, 2
+        ).flatten(2)
+
+    def matrix(self, x):
+        """The matrix of the block, in the plainest way."""
+        q, k, _ = self.parts(x)
+        logits = q.double() @ k.double().mT * self.options.get("scale", q.shape[-1] ** -0.5)
+        if self.options.get("is_causal"):
+            logits = logits.masked_fill(~torch.ones(7, 7).tril().bool(), -torch.inf)
+        mask = self.options.get("attn_mask")
+        if mask is not None:
+            mask = torch.where(mask, 0.0, -torch.inf) if mask.dtype == torch.bool else mask
+            logits = logits + mask
+        return logits.softmax(-1)
+
+
+OPTIONS = {
+    "plain": ({}, "none"),
+    "causal": ({"is_causal": True}, "causal"),
+    "scaled": ({"scale": 0.7}, "none"),
+    "boolean": ({"attn_mask": torch.ones(7, 7).tril().bool()}, "causal"),
+    "boolean per sequence": ({"attn_mask": ~PADDED[:, None, None]}, "[padding]"),
+    "bias": ({"attn_mask": torch.randn(7, 7)}, "[bias]"),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_call_of_fused_attention_is_read(name):
+    options, mask = OPTIONS[name]
+    model = nn.Sequential(Block(**options), Block(**options))
+    with torch.no_grad():
+        alone = model(TOKENS)
+        found = views(model, TOKENS)
+        assert list(found) == ["0", "1"]
+        torch.testing.assert_close(found["0"].matrix(), model[0].matrix(TOKENS))
+        assert found["0"].mask.name == mask
+        with capture(model, lambda *seen: None):
+            assert torch.equal(model(TOKENS), alone)
+
+
+def test_the_monitor_measures_a_hand_written_block():
+    block = Block()
+    (row,) = RankMonitor(TOKENS)(block)
+    values = torch.linalg.svdvals(block.matrix(TOKENS))
+    assert row.rank == pytest.approx(float((values >= 1e-8).sum(-1).double().mean()) / 7)
+
+
+def test_one_head_of_three_dimensions_is_read():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return nn.functional.scaled_dot_product_attention(x, x, x)
+
+    assert views(Plain(), TOKENS)[""].shape == (2, 1, 7, 7)
+
+
+def test_what_a_receiver_computes_is_not_read():
+    names = []
+
+    def receive(name, view):
+        names.append(name)
+        scaled_dot_product_attention(view.queries, view.keys, view.keys)
+
+    model = Block()
+    with capture(model, receive):
+        model(TOKENS)
+    assert names == [""]
+
+
+def test_calls_outside_the_model_are_not_read():
+    model, seen = Block(), []
+    with capture(model, lambda name, view: seen.append(name)):
+        scaled_dot_product_attention(*Block().parts(TOKENS))
+        model(TOKENS)
+    assert seen == [""]
+
+
+def test_each_layer_is_read_once_whatever_its_kind():
+    """Torch's layers and ours call fused attention within."""
+    encoder = nn.TransformerEncoderLayer(12, 3, dim_feedforward=16, batch_first=True)
+    model = nn.Sequential(encoder, mha(HeadGeometry.standard(12, heads=3)), Block()).eval()
+    assert list(views(model, TOKENS)) == ["0.self_attn", "1", "2"]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_torchs_encoder_is_read_under_padding():
+    layer = nn.TransformerEncoderLayer(12, 4, dim_feedforward=16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    with torch.no_grad():
+        alone = encoder(TOKENS, src_key_padding_mask=PADDED)
+        seen = {}
+        with capture(encoder, seen.__setitem__):
+            within = encoder(TOKENS, src_key_padding_mask=PADDED)
+    torch.testing.assert_close(within[~PADDED], alone[~PADDED])
+    assert list(seen) == ["layers.0.self_attn", "layers.1.self_attn"]
+    assert [part.shape[-1] for part in seen["layers.0.self_attn"].unpadded()] == [7, 5]
+    attention = encoder.layers[0].self_attn
+    with torch.no_grad():
+        given = {"key_padding_mask": PADDED, "average_attn_weights": False}
+        weights = attention(TOKENS, TOKENS, TOKENS, **given)[1]
+    wanted = weights[1, :, :5, :5].double()
+    found = list(seen["layers.0.self_attn"].unpadded())[1].matrix()[0]
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6)
+
+
+def test_a_model_without_attention_is_refused_by_all_readers():
+    model = nn.Linear(12, 12)
+    with pytest.raises(BadInputError, match="no attention could be read"):
+        views(model, TOKENS)
+    with pytest.raises(BadInputError, match="no attention could be read"), capture(model, print):
+        model(TOKENS)
+    with capture(model, print):
+        pass  # the model was not called
+
+
+def test_timm_blocks_are_read():
+    timm = pytest.importorskip("timm", reason="needs timm", exc_type=ImportError)
+    model = timm.create_model("vit_tiny_patch16_224", img_size=32, depth=2, num_classes=3).eval()
+    images = torch.randn(1, 3, 32, 32)
+    found = views(model, images)
+    assert list(found) == ["blocks.0.attn", "blocks.1.attn"]
+    for block, view in zip(model.blocks, found.values(), strict=True):
+        assert view.shape == (1, 3, 5, 5)
+        assert view.temperature == pytest.approx(block.attn.head_dim**0.5)
+    assert len(RankMonitor(images)(model)) == 2
