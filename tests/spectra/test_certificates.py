@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from benchmarks.attack import matrices
 from benchmarks.attack.certificates import attack, is_wrong, methods, target
 from benchmarks.attack.oracle import exact_count, exact_softmax_count
 
-from headwise.spectra import LogWeights, Relative, count, measure
+from headwise.spectra import LogWeights, Relative, count, measure, spectrum
 from headwise.spectra.inertia import count_by_inertia
 from headwise.threads import one_thread
 from oracles import planted
@@ -99,6 +100,16 @@ def test_long_columns_whose_sums_round_one_way():
             assert int(found.low) <= 1 <= int(found.high), (first, epsilon)
 
 
+@pytest.mark.parametrize("n", [16, 64, 500, 1000])
+def test_constant_matrices_whose_sums_round_one_way(n):
+    """σ₁ = n·c is known exactly; a decomposition loses far more than √n roundings."""
+    for entry in (0.1, 0.3, 0.7, 0.9):
+        found = spectrum(torch.full((n, n), entry, dtype=torch.float64))
+        lost = abs(Fraction(float(found.largest)) - n * Fraction(entry))
+        assert lost <= float(found.error)
+        assert float(found.values[1]) <= float(found.error)
+
+
 def test_relative_tolerances_know_that_the_largest_is_rounded_too():
     values = torch.tensor([[1.0, 0.5 * (1 + 2e-15), 0.1]], dtype=torch.float64)
     matrix = planted(values, 9, 9, 3)[0]
@@ -126,7 +137,6 @@ def test_families_made_to_hurt(first):
 
 def test_this_attack_notices_a_wrong_certificate(monkeypatch):
     """Without the rounding of its factorisation, inertia claims too much."""
-    monkeypatch.setattr("headwise.spectra.inertia.SAFETY", 1e-9)
-    monkeypatch.setattr("headwise.spectra.inertia.FIRST_GUESS", 1e-9)
+    monkeypatch.setattr("headwise.spectra.inertia.roundings", lambda _: 1e-9)
     seeds = range(84)
     assert any(True for seed in seeds for _ in attack(target(seed, 20), "cpu", Counter()))

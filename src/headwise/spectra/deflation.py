@@ -17,7 +17,6 @@ it does not lie so near, the singular values of B are taken.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +24,7 @@ from torch import Tensor
 
 from headwise.shapes import Float
 from headwise.spectra.inertia import positive_eigenvalues
-from headwise.spectra.rounding import SAFETY, factorisation_error, unit_roundoff
+from headwise.spectra.rounding import factorisation_error
 
 #: How far above ε the singular values of the leading block must lie.
 CLEARANCE = 50.0
@@ -163,8 +162,7 @@ def _without_negligible_rows(triangle: Tensor, epsilon: float) -> tuple[Tensor, 
 
 def _least(inverse_norm: Tensor, norm: Tensor, size: int) -> Tensor:
     """1/‖R^{-1}‖, less what rounding may have done to the computed inverse."""
-    doubt = SAFETY * math.sqrt(size) * unit_roundoff(torch.float64) * norm * inverse_norm
-    return (1 - doubt) / inverse_norm
+    return (1 - factorisation_error(norm * inverse_norm, size)) / inverse_norm
 
 
 def _lead(triangle: Tensor, epsilon: float) -> int:
@@ -250,7 +248,7 @@ def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, in
     # The decomposition copies its argument, so no second copy is held beside it.
     rest.copy_(torch.linalg.solve_triangular(root, rest, upper=True, left=False))
     values = torch.linalg.svdvals(rest)
-    # Cholesky changes a metric ≥ I by at most 8u√h of its trace, and a value near 1 by half.
+    # Cholesky changes a metric ≥ I by at most this much of its trace, and a value near 1 by half.
     error = float(factorisation_error(trace + values.max(), max(rest.shape)))
     if not error <= SQUARES_SHARE:
         return None

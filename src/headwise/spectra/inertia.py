@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headwise.shapes import Float, Int
 from headwise.spectra.ranks import Count
-from headwise.spectra.rounding import SAFETY, factorisation_error, unit_roundoff
+from headwise.spectra.rounding import factorisation_error, roundings, unit_roundoff
 
 #: Columns looked at together.
 PANEL = 256
@@ -47,7 +47,7 @@ def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
     torch.linalg.ldl_factor_ex(factors, out=(factors, pivots, info))
     starts = _two_by_two(pivots)
     growth = _growth(factors, starts)
-    error = SAFETY * math.sqrt(len(symmetric)) * unit_roundoff(torch.float64) * growth
+    error = roundings(len(symmetric)) * unit_roundoff(torch.float64) * growth
     return _positive_pivots(factors, starts), _finite_or_infinite(error)
 
 
@@ -64,8 +64,8 @@ def count_by_inertia(
     2
     """
     norm = float(torch.linalg.matrix_norm(matrix))
-    least = FIRST_GUESS * SAFETY * math.sqrt(sum(matrix.shape)) * unit_roundoff(torch.float64)
-    guess = least * max(norm, epsilon)
+    rounding = roundings(sum(matrix.shape)) * unit_roundoff(torch.float64)
+    guess = FIRST_GUESS * rounding * max(norm, epsilon)
     low = _count_beyond(matrix, epsilon, guess, doubt, side=1)
     high = low and _count_beyond(matrix, epsilon, low[1] - doubt, doubt, side=-1)
     if low is None or high is None:

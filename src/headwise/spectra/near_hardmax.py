@@ -113,7 +113,7 @@ def _by_machine_code(
 def _constants(shape: tuple[int, int]) -> np.ndarray:
     """What the machine code is told, in the order in which it expects it."""
     unit = SAFETY * unit_roundoff(torch.float64)
-    rounding = unit * math.sqrt(max(shape))
+    rounding = _block_roundings(shape) * unit_roundoff(torch.float64)
     return np.array(
         [ANCHOR_STRENGTH, *STRONG_TIES, _most_work(shape), unit, LARGEST_METRIC_ERROR, rounding]
     )
@@ -178,7 +178,16 @@ def block_rounding(entries: DominantEntries) -> np.ndarray:
     """What the small float64 factorisations may add, for each matrix."""
     with np.errstate(over="ignore"):  # δ becomes infinite, and dense methods answer
         energy = np.bincount(entries.matrix_of_entry, entries.values**2, minlength=entries.batch)
-    return SAFETY * unit_roundoff(torch.float64) * np.sqrt(max(entries.shape) * energy)
+    return _block_roundings(entries.shape) * unit_roundoff(torch.float64) * np.sqrt(energy)
+
+
+def _block_roundings(shape: tuple[int, int]) -> float:
+    """As ``roundings`` for the blocks of a matrix, which are a small part of it.
+
+    Large ones are a third of its side (LARGEST_SHARE) and lose 0.34 a row; long ones are summed
+    in eight parts.
+    """
+    return SAFETY * math.sqrt(max(shape)) + max(shape) / 8
 
 
 def _remainder(entries: DominantEntries, epsilon: np.ndarray) -> _Remainder:
@@ -186,7 +195,8 @@ def _remainder(entries: DominantEntries, epsilon: np.ndarray) -> _Remainder:
     n, m = entries.shape
     single = np.bincount(entries.rows, minlength=entries.batch * n)[entries.rows] == 1
     columns, values = entries.columns, entries.values
-    energy = np.bincount(columns[single], values[single] ** 2, minlength=entries.batch * m)
+    with np.errstate(over="ignore"):
+        energy = np.bincount(columns[single], values[single] ** 2, minlength=entries.batch * m)
     strong = energy.reshape(-1, m) >= ((ANCHOR_STRENGTH * epsilon) ** 2)[:, None]
     energy *= strong.reshape(-1)
     tied = energy[columns] > 0

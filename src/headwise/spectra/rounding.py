@@ -1,11 +1,11 @@
 """How far finite precision can move a singular value: every such bound is stated here.
 
 A singular value moves by at most the spectral norm of the change (Weyl), which the
-Frobenius norm bounds. Worst-case analyses of orthogonal factorisations multiply the unit
-roundoff u by a polynomial in the size; the probabilistic analysis of Higham and Mary
-(SIAM J. Sci. Comput. 41, 2019) replaces size by its square root, and that is what is seen.
-We take that square root with a factor ``SAFETY`` in front, and the tests hold it against
-factorisations done in higher precision.
+Frobenius norm bounds. Rounding errors that differ in sign add up like the square root of the
+size (Higham and Mary, SIAM J. Sci. Comput. 41, 2019). Sums of equal terms round the same way
+each time and add up like the size itself: on constant matrices LAPACK was seen to lose up to
+0.72·n·u. The bound takes the larger, 8√n or n times u, and the tests hold it against arithmetic with
+more digits.
 """
 
 from __future__ import annotations
@@ -33,13 +33,22 @@ def unit_roundoff(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps / 2
 
 
+def roundings(size: int) -> float:
+    """How many units of u a float64 factorisation of this size may lose.
+
+    >>> roundings(100)
+    100.0
+    """
+    return max(SAFETY * math.sqrt(size), float(size))
+
+
 def factorisation_error(norm: Float[Tensor, "*batch"], size: int) -> Float[Tensor, "*batch"]:
     """What a float64 orthogonal factorisation of this size may do to singular values.
 
     >>> bool(factorisation_error(torch.tensor(1.0, dtype=torch.float64), 100) < 1e-13)
     True
     """
-    return SAFETY * math.sqrt(size) * (unit_roundoff(torch.float64) * norm + SMALLEST)
+    return roundings(size) * (unit_roundoff(torch.float64) * norm + SMALLEST)
 
 
 def storage_error(matrix: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch"]:
