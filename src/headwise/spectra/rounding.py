@@ -4,8 +4,8 @@ A singular value moves by at most the spectral norm of the change (Weyl), which 
 Frobenius norm bounds. Rounding errors that differ in sign add up like the square root of the
 size (Higham and Mary, SIAM J. Sci. Comput. 41, 2019). Sums of equal terms round the same way
 each time and add up like the size itself: on constant matrices LAPACK was seen to lose up to
-0.72·n·u. The bound takes the larger, 8√n or n times u, and the tests hold it against arithmetic with
-more digits.
+0.72·n·u. The bound takes the larger of 8√n·u and n·u, and the tests hold it against arithmetic
+with more digits.
 """
 
 from __future__ import annotations
