@@ -278,3 +278,10 @@ def test_making_a_layer_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
     Attention(FullProjection(HeadGeometry.standard(8, 2), "all"))
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_function_can_be_applied_to_every_part_of_a_model():
+    """As initialisers do: no part may take ``nn.Module.apply`` for itself."""
+    seen = []
+    mha(HeadGeometry.standard(8, heads=2)).apply(seen.append)
+    assert any(isinstance(part, Attention) for part in seen)

@@ -266,7 +266,7 @@ class Attention(nn.Module):
 
     def _with_weights(self, heads: Heads, query: Tensor, average: bool) -> tuple[Tensor, Tensor]:
         weights = heads.dropped(self.weighting.weights(heads))
-        output = self._output(self.weighting.apply(weights, heads), query)
+        output = self._output(self.weighting.mixed(weights, heads), query)
         weights = weights.mean(1) if average else weights
         return output, weights.squeeze(0) if query.ndim == 2 else weights
 
@@ -281,7 +281,8 @@ class Attention(nn.Module):
         if self.observer is not None:
             self.observer(self._view(heads))
         output = self.projection.combine(self.weighting.mix(heads), self.factor)
-        nested = torch._nested_tensor_from_mask(output, real.real)
+        rows = [row[:length] for row, length in zip(output, lengths.tolist(), strict=True)]
+        nested = torch.nested.as_nested_tensor(rows)
         return nested if value is None else (nested, None)
 
     def _view(self, heads: Heads) -> AttentionView:

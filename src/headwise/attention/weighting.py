@@ -75,9 +75,9 @@ class Weighting(nn.Module, ABC):
 
     def mix(self, heads: Heads) -> Tensor:
         """Return the weighted sums of values (b, H, n, v), with dropout."""
-        return self.apply(heads.dropped(self.weights(heads)), heads)
+        return self.mixed(heads.dropped(self.weights(heads)), heads)
 
-    def apply(self, weights: Tensor, heads: Heads) -> Tensor:
+    def mixed(self, weights: Tensor, heads: Heads) -> Tensor:
         """Return the values mixed by these weights (b, H, n, v)."""
         return weights @ heads.shared(heads.values)
 
@@ -174,7 +174,7 @@ class AnyMap(Weighting):
         kept = torch.where(heads.mask.allowed(grid), found, 0.0)
         return kept / kept.sum(-1, keepdim=True)
 
-    def apply(self, weights: Tensor, heads: Heads) -> Tensor:
+    def mixed(self, weights: Tensor, heads: Heads) -> Tensor:
         """Mix the values; every head has its own."""
         return weights @ heads.values
 

@@ -125,9 +125,9 @@ def _configs(model: nn.Module) -> list[Any]:
     """Return the configs of a model and its parts, outer ones first, each once."""
     found: dict[int, Any] = {}
     for module in model.modules():
-        waiting = [module.config] if hasattr(module, "set_attn_implementation") else []
+        waiting: list[Any] = [module.config] if hasattr(module, "set_attn_implementation") else []
         while waiting:
-            config = waiting.pop(0)
+            config: Any = waiting.pop(0)
             found.setdefault(id(config), config)
             parts = (getattr(config, name, None) for name in config.sub_configs)
             waiting += [part for part in parts if part is not None]
