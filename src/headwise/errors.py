@@ -42,6 +42,10 @@ class StoreError(HeadwiseError):
     """The store of results cannot be opened, read or written; what it holds is untouched."""
 
 
+class StoreAwayError(StoreError):
+    """The database of a store does not answer; it may come back."""
+
+
 class ExecutorError(HeadwiseError):
     """The workers cannot be started or reached; what they had answered is stored."""
 

@@ -6,6 +6,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -50,9 +53,24 @@ def _server_account() -> str | None:
         pytest.skip("running as root, and the system has no account named postgres")
 
 
+@dataclass
+class Server:
+    """A PostgreSQL server that can be stopped as if it were killed, and started again."""
+
+    url: str
+    start: Callable[[], None]
+    kill: Callable[[], None]
+
+
 @pytest.fixture(scope="session")
-def postgres():
+def postgres(postgres_server):
     """The URL of a fresh PostgreSQL server on the loopback interface."""
+    return postgres_server.url
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A fresh PostgreSQL server on the loopback interface."""
     pytest.importorskip("psycopg")
     if not SERVERS:
         pytest.skip("no PostgreSQL server is installed in /usr/lib/postgresql")
@@ -78,9 +96,11 @@ def postgres():
     server(programs / "initdb", "-D", data, "-A", "trust", "-U", "headwise", "--no-sync")
     settings = f"-k {folder} -h 127.0.0.1 -p {port} -c fsync=off -c shared_buffers=16MB"
     control = (programs / "pg_ctl", "-D", data, "-w", "-t", "30")
-    server(*control, "-l", folder / "log", "-o", settings, "start")
-    yield f"postgresql://headwise@127.0.0.1:{port}/postgres"
-    server(*control, "-m", "immediate", "stop")
+    start = partial(server, *control, "-l", folder / "log", "-o", settings, "start")
+    kill = partial(server, *control, "-m", "immediate", "stop")
+    start()
+    yield Server(f"postgresql://headwise@127.0.0.1:{port}/postgres", start, kill)
+    kill()
     shutil.rmtree(folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from headwise.errors import HeadwiseError
@@ -11,6 +12,8 @@ from runs.questions import Slow
 
 def main(executor: str, location: str, trace: str, count: str, slow_from: str) -> int:
     """Specs from number ``slow_from`` on take a minute."""
+    # A background job inherits an ignored SIGINT, and then Python leaves Ctrl-C alone.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     specs = [
         Slow(number=number, seconds=60 if number >= int(slow_from) else 0.1, trace=trace)
         for number in range(int(count))

@@ -9,8 +9,13 @@ from collections import Counter
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
+from headwise.errors import ExecutorError, StoreAwayError
 from headwise.progress import NoProgress
-from headwise.runs import Failure, Store, run
+from headwise.runs import Failure, LocalExecutor, Store, run
+from headwise.runs import driver as driver_module
+from headwise.runs.executors import local
 from runs import drive
 from runs.questions import Cube, Poison, Slow, asked
 
@@ -184,3 +189,72 @@ def test_these_tests_would_see_a_repeated_spec(store, tmp_path):
         executor.close()
         assert not isinstance(outcomes[0], Failure)
     assert len(asked(tmp_path / "trace")) == 2
+
+
+def test_a_run_waits_for_a_database_that_goes_away(
+    postgres_server, empty_postgres, tmp_path, capfd
+):
+    trace = tmp_path / "trace"
+    specs = [Slow(number=number, seconds=0.5, trace=str(trace)) for number in range(6)]
+
+    def restart():
+        while len(asked(trace)) < 3:
+            time.sleep(0.05)
+        postgres_server.kill()
+        time.sleep(2)
+        postgres_server.start()
+
+    killer = Thread(target=restart)
+    killer.start()
+    with Store.open(empty_postgres) as store:
+        tally = run(store.plan(specs), LocalExecutor(workers=2), store)
+        killer.join()
+        assert (tally.answered, tally.failed) == (6, 0)
+        assert len(store.records()) == 6
+    assert len(asked(trace)) == 6
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_database_that_stays_away_ends_the_run_in_one_line(
+    postgres_server, empty_postgres, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(driver_module, "DATABASE_PATIENCE", 1.0)
+    specs = [Slow(number=1, seconds=0.5, trace=str(tmp_path / "trace"))]
+    with Store.open(empty_postgres) as store:
+        plan = store.plan(specs)
+        postgres_server.kill()
+        try:
+            with pytest.raises(StoreAwayError, match="cannot be reached") as raised:
+                run(plan, LocalExecutor(workers=1), store)
+        finally:
+            postgres_server.start()
+    assert "\n" not in str(raised.value)
+
+
+def killed_at_start(monkeypatch, times):
+    """Kill the first workers before they are ready."""
+    started, killed = local._started, []
+
+    def start(*given):
+        worker = started(*given)
+        if len(killed) < times:
+            killed.append(worker.process.pid)
+            os.kill(worker.process.pid, signal.SIGKILL)
+        return worker
+
+    monkeypatch.setattr(local, "_started", start)
+    return killed
+
+
+def test_workers_killed_while_they_start_are_started_again(store, monkeypatch):
+    killed = killed_at_start(monkeypatch, 4)
+    specs = [Cube(number=number) for number in range(4)]
+    assert run(store.plan(specs), LocalExecutor(workers=2), store).answered == 4
+    assert len(killed) == 4
+
+
+def test_workers_that_are_always_killed_end_the_run_with_a_fitting_hint(store, monkeypatch):
+    killed = killed_at_start(monkeypatch, 1000)
+    with pytest.raises(ExecutorError, match=r"10 worker .* were killed .*; free some memory"):
+        run(store.plan([Cube(number=1)]), LocalExecutor(workers=1), store)
+    assert len(killed) == 10

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from headwise.errors import StoppedError
+from headwise.errors import StoppedError, StoreAwayError
 from headwise.progress import SILENT, Progress, tracked
 from headwise.runs.executors.protocol import Executor
 from headwise.runs.outcome import Answer, Outcome
 from headwise.runs.plan import Plan
+from headwise.runs.spec import Spec
 from headwise.runs.store import Store
+
+#: Seconds to wait for a database that went away in the middle of a run.
+DATABASE_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def run(
             for outcome in executor.outcomes(plan.work, lambda spec: progress.show(spec.label)):
                 outcome = _signed(outcome, command)
                 spec = specs[outcome.key]
-                store.put(spec, outcome)
+                _put(store, spec, outcome, progress)
                 if isinstance(outcome, Answer):
                     answered += 1
                 else:
@@ -74,6 +79,24 @@ def run(
             hint="run the same command again to go on",
         ) from None
     return Tally(answered, failed)
+
+
+def _put(store: Store, spec: Spec, outcome: Outcome, progress: Progress) -> None:
+    """Store an outcome; wait for a database that does not answer, as one that is restarted."""
+    deadline, told = time.monotonic() + DATABASE_PATIENCE, False
+    while True:
+        try:
+            store.put(spec, outcome)
+        except StoreAwayError:
+            if time.monotonic() > deadline:
+                raise
+            if not told:
+                wait = f"waiting up to {DATABASE_PATIENCE:.0f} s for it"
+                progress.log(f"the database does not answer; {wait}")
+                told = True
+            time.sleep(1)
+        else:
+            return
 
 
 def _signed(outcome: Outcome, command: str) -> Outcome:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -12,7 +14,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, SQLAlchemyError
 
-from headwise.errors import StoreError, needs_extra
+from headwise.errors import StoreAwayError, StoreError, needs_extra
 
 #: Where results go when nobody says otherwise.
 DEFAULT_STORE = Path(".headwise") / "results.db"
@@ -26,14 +28,15 @@ def store_url(location: str | os.PathLike[str]) -> URL:
 
     >>> store_url("results.db").database
     'results.db'
-    >>> store_url("postgresql://db.example/headwise").drivername
+    >>> store_url("postgres://db.example/headwise").drivername
     'postgresql+psycopg'
     >>> store_url("mysql://db.example/headwise")
     Traceback (most recent call last):
     ...
     headwise.errors.StoreError: 'mysql' is no database that headwise keeps results in; pass ...
     """
-    text = os.fspath(location)
+    # Many services print postgres://, which SQLAlchemy does not know.
+    text = re.sub(r"^postgres(?=://|\+)", "postgresql", os.fspath(location))
     if "://" not in text:
         return URL.create("sqlite", database=text)
     try:
@@ -70,7 +73,9 @@ def engine_of(url: URL) -> Engine:
         return _sqlite_engine(url)
     if find_spec("psycopg") is None:
         raise needs_extra("psycopg", "postgres")
-    return create_engine(url, connect_args={"connect_timeout": PATIENCE})
+    # The pool logs a traceback when a connection is lost; the error says it in one line.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+    return create_engine(url, connect_args={"connect_timeout": PATIENCE}, pool_pre_ping=True)
 
 
 def _sqlite_engine(url: URL) -> Engine:
@@ -137,7 +142,8 @@ def _meaning(place: str, complaint: str) -> StoreError:
                 f"the store {place} {problem}", hint=f"{hint}; nothing stored is lost"
             )
     first = " ".join(complaint.split())[:200]
-    return StoreError(
+    kind = StoreAwayError if "://" in place else StoreError
+    return kind(
         f"the store {place} cannot be reached ({first})",
         hint="check that the database runs and that the URL is right; nothing stored is lost",
     )

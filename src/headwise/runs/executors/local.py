@@ -29,6 +29,12 @@ from headwise.runs.executors.worker import ONE_THREAD, READY, serve
 from headwise.runs.outcome import Outcome
 from headwise.runs.spec import Spec
 
+#: Starting workers that may be killed in a row before the run gives up.
+FALSE_STARTS = 10
+
+#: The exit code of a worker whose fork server was killed.
+LOST = 255
+
 
 @dataclass(eq=False)
 class _Worker:
@@ -74,6 +80,7 @@ class LocalExecutor:
         self._size = workers or processors()
         self._device, self._scratch = device, scratch
         self._workers: list[_Worker] = []
+        self._false_starts = 0  # deaths of starting workers since the last that was ready
 
     def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
         """One outcome per spec, as they arrive."""
@@ -126,6 +133,7 @@ class LocalExecutor:
             raise EOFError
         if not worker.ready:
             worker.ready = worker.connection.recv_bytes() == READY
+            self._false_starts = 0
             return None
         found, spec = worker.take(), worker.spec
         worker.spec = None
@@ -139,11 +147,8 @@ class LocalExecutor:
         worker.end()
         self._workers.remove(worker)
         if not worker.ready:
-            raise ExecutorError(
-                "a worker process died before it could begin",
-                hint="see the lines above; a script that runs specs must do so under "
-                'if __name__ == "__main__"',
-            )
+            self._false_starts += 1
+            _refuse_false_start(worker.process.exitcode, self._false_starts)
         self._workers.append(_started(_context(set()), self._device, self._scratch))
         spec = worker.spec
         if spec is None:
@@ -154,6 +159,25 @@ class LocalExecutor:
             return None
         return unasked(
             spec, self._device, f"the worker died {DEATHS} times ({_cause(worker.process)})"
+        )
+
+
+def _refuse_false_start(code: int | None, deaths: int) -> None:
+    """Raise if starting a worker again is of no use.
+
+    A process that was killed has a negative exit code, or 255 if the process that forks workers
+    was killed with it. Any other code comes from the program itself.
+    """
+    if code is not None and 0 <= code < LOST:
+        raise ExecutorError(
+            f"a worker process ended with exit code {code} while it started",
+            hint="see the lines above; a script that runs specs must do so under "
+            'if __name__ == "__main__"',
+        )
+    if deaths >= FALSE_STARTS:
+        raise ExecutorError(
+            f"{deaths} worker processes in a row were killed while they started",
+            hint="free some memory or use fewer workers; run the same again to go on",
         )
 
 
