@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save, save_file
 
 from headwise.arrays import read_array
-from headwise.errors import BadInputError, HeadwiseError, UnreadableFileError
+from headwise.errors import BadInputError, HeadwiseError, TooLargeError, UnreadableFileError
 
 
 def written(path, how):
@@ -223,3 +223,21 @@ def test_damage_anywhere_is_read_or_refused(tmp_path_factory, ending, data):
     except HeadwiseError as error:
         assert "\n" not in str(error)
         assert error.hint
+
+
+def test_an_expanded_tensor_is_measured_before_it_is_copied(tmp_path):
+    """A few hundred bytes that stand for 10¹² numbers."""
+    path = tmp_path / "expanded.pt"
+    torch.save(torch.zeros(1, dtype=torch.float64).expand(10**6, 10**6), path)
+    assert path.stat().st_size < 2000
+    with pytest.raises(TooLargeError, match=r"1000000×1000000 tensor in .* needs 8 TB of memory"):
+        read_array(path)
+
+
+def test_an_array_file_is_mapped_instead_of_copied(tmp_path):
+    path = tmp_path / "large.npy"
+    np.save(path, np.eye(64))
+    found = read_array(path)
+    assert isinstance(found.numpy().base, np.memmap) or not found.numpy().flags.owndata
+    found[0, 0] = 5.0  # a change stays in memory
+    assert float(np.load(path)[0, 0]) == 1.0

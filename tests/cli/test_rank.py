@@ -231,3 +231,26 @@ def test_nothing_is_wider_than_the_terminal(headwise, tmp_path, monkeypatch, col
         lines = headwise(*arguments).out.splitlines()
         assert max(map(len, lines)) <= columns
         assert len(lines) > 5
+
+
+@pytest.mark.parametrize("name", ["[", "[bold].npy", "run[red].npy", "[link=x].npy"])
+def test_file_names_with_brackets_are_printed_as_they_are(headwise, tmp_path, head, name):
+    folder = tmp_path / "run["
+    folder.mkdir()
+    path = folder / (name.removesuffix(".npy") + "].npy")
+    ran = headwise("rank", save(path, softmax_matrix(*head)))
+    assert ran.code == 0
+    assert path.name in ran.out.replace("\n", "")
+    closing = tmp_path / "[" / "bold].npy"
+    closing.parent.mkdir()
+    ran = headwise("rank", save(closing, torch.stack([softmax_matrix(*head)] * 2)))
+    assert ran.code == 0
+    assert "[/bold].npy" in ran.out.replace("\n", "")
+
+
+def test_the_error_for_keys_does_not_name_the_option_of_the_file(headwise, tmp_path, head):
+    np.savez(tmp_path / "k.npz", a=head[1].numpy(), b=head[1].numpy())
+    q = save(tmp_path / "q.npy", head[0])
+    said = headwise("rank", "--queries", q, "--keys", tmp_path / "k.npz").one_line(1)
+    assert "--name" not in said
+    assert "choose one by its name: a (float64, 41×7), b" in said

@@ -6,8 +6,9 @@ import textwrap
 import pytest
 import torch
 
+from headwise import memory
 from headwise.errors import TooLargeError
-from headwise.spectra import LogWeights, count, memory
+from headwise.spectra import LogWeights, count
 
 
 def test_what_would_not_fit_is_refused_before_it_is_allocated(monkeypatch):

@@ -106,8 +106,12 @@ def _npy_header(file: BufferedIOBase | IO[bytes], size: int) -> _Header:
 
 
 def _load_npy(path: Path) -> np.ndarray:
+    """The array as a map of the file: pages are read when they are used, and copied if written."""
     with _reading(path):
-        return np.load(path)
+        try:
+            return np.load(path, mmap_mode="c")
+        except ValueError:  # an empty array has no pages
+            return np.load(path)
 
 
 def _load_npz(path: Path, name: str) -> np.ndarray:

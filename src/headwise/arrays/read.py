@@ -10,6 +10,7 @@ from torch import Tensor
 from headwise.arrays.entries import Entry, entries_of
 from headwise.arrays.formats import format_of
 from headwise.errors import BadInputError, UnreadableFileError
+from headwise.memory import refuse_if_too_large
 
 #: How many arrays an error message lists before it says how many more there are.
 LISTED = 12
@@ -44,7 +45,8 @@ def _chosen(path: Path, found: dict[str, Entry], name: str | None) -> Entry:
         return next(iter(found.values()))
     if name is None:
         raise BadInputError(
-            f"{path} holds {len(found)} arrays", hint=f"choose one (--name): {_listed(found)}"
+            f"expected one array in {path}, got {len(found)}",
+            hint=f"choose one by its name: {_listed(found)}",
         )
     if name not in found:
         raise BadInputError(
@@ -60,10 +62,18 @@ def _listed(found: dict[str, Entry]) -> str:
 
 
 def _plain(path: Path, tensor: Tensor) -> Tensor:
-    """A strided tensor on the CPU: other layouts are refused by what they are."""
+    """A strided tensor on the CPU that fits into memory once every element has a place."""
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
         raise BadInputError(
             f"{path} holds a tensor of layout {tensor.layout} and dtype {tensor.dtype}",
             hint="save an ordinary one: tensor.dequantize() or tensor.to_dense()",
+        )
+    # An expanded tensor repeats a few stored numbers; a copy of it stores each repetition.
+    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        refuse_if_too_large(
+            f"the {'×'.join(map(str, tensor.shape))} tensor in {path}",
+            tensor.numel() * max(8, tensor.element_size()),
+            tensor.device,
+            "save the part to be measured in a file of its own",
         )
     return tensor.detach()

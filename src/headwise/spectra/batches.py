@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.spectra.memory import refuse_if_too_large
+from headwise.memory import refuse_if_too_large
 from headwise.spectra.rounding import storage_error
 from headwise.spectra.sources import LogWeights, refuse_not_finite
 from headwise.spectra.weights import (

@@ -78,13 +78,6 @@ def count_near_hardmax(
 
     ``doubt`` is how far each matrix may lie from the one meant; it enters δ. Where the
     blocks are so large that dense work would be cheaper, δ comes back infinite.
-
-    >>> import torch
-    >>> from headwise.spectra.dominant import dominant_entries
-    >>> kept = dominant_entries(torch.eye(3, dtype=torch.float64)[[0, 0, 2]], 1e-8)
-    >>> low, high, delta = count_near_hardmax(kept, np.array([1e-8]))
-    >>> low.tolist(), high.tolist()
-    ([2], [2])
     """
     delta = entries.moved(epsilon) + doubt
     counted = _by_machine_code(entries, (epsilon, delta))
