@@ -1,15 +1,40 @@
-"""Every error headwise raises on purpose; each says what was received and what would work."""
+"""Every error that headwise raises on purpose."""
 
 from __future__ import annotations
 
+__all__ = [
+    "BadInputError",
+    "CheckpointError",
+    "ExecutorError",
+    "HeadwiseError",
+    "InaccurateError",
+    "MissingExtraError",
+    "ParameterError",
+    "StoppedError",
+    "StoreError",
+    "TooLargeError",
+    "UndecidedError",
+    "UnreadableFileError",
+    "needs_extra",
+]
+
 
 class HeadwiseError(ValueError):
-    """What went wrong, and a hint: what to do about it.
+    """The base of all errors of headwise: a problem, and a hint on what to do about it.
 
-    >>> raise HeadwiseError("the matrix has no rows", hint="pass at least one row")
-    Traceback (most recent call last):
-    ...
-    headwise.errors.HeadwiseError: the matrix has no rows; pass at least one row
+    Args:
+        problem: What is wrong, best as "expected X, got Y".
+        hint: What to do, starting with a verb.
+
+    Attributes:
+        problem: What is wrong.
+        hint: What to do.
+
+    Example:
+        >>> raise HeadwiseError("expected a matrix with rows, got none", hint="pass one row")
+        Traceback (most recent call last):
+        ...
+        headwise.errors.HeadwiseError: expected a matrix with rows, got none; pass one row
     """
 
     def __init__(self, problem: str, *, hint: str) -> None:
@@ -19,27 +44,34 @@ class HeadwiseError(ValueError):
 
 
 class BadInputError(HeadwiseError):
-    """The values or shapes received cannot be what was meant."""
+    """The data received have the wrong shape, dtype or values."""
+
+
+class ParameterError(BadInputError):
+    """A parameter is unknown, out of range, or does not go with another parameter.
+
+    The call is wrong whatever the data are. The command exits with 2, as for a wrong option.
+    """
 
 
 class UndecidedError(HeadwiseError):
-    """The answer is known only as an interval, and a single number was asked for."""
+    """The result is an interval, and a single number was asked for."""
 
 
 class InaccurateError(HeadwiseError):
-    """A computation checked itself against something known, and failed."""
+    """A computation failed its own check against a known value."""
 
 
 class TooLargeError(HeadwiseError):
-    """The request would not fit in memory; it was refused before anything was allocated."""
+    """The request does not fit in memory or time; nothing was allocated."""
 
 
 class UnreadableFileError(HeadwiseError):
-    """A file is absent, damaged, or not what its name says."""
+    """A file is missing, damaged, or of another format than its name says."""
 
 
 class StoreError(HeadwiseError):
-    """The store of results cannot be opened, read or written; what it holds is untouched."""
+    """The result store cannot be opened, read or written; its contents are unchanged."""
 
 
 class StoreAwayError(StoreError):
@@ -47,15 +79,15 @@ class StoreAwayError(StoreError):
 
 
 class ExecutorError(HeadwiseError):
-    """The workers cannot be started or reached; what they had answered is stored."""
+    """Workers cannot be started or reached; finished results are stored."""
 
 
 class StoppedError(HeadwiseError):
-    """The run was interrupted; what was answered until then is stored."""
+    """The run was interrupted; finished results are stored."""
 
 
 class CheckpointError(HeadwiseError):
-    """A checkpoint belongs to another run; it is neither used nor overwritten."""
+    """A checkpoint belongs to another run; it was neither used nor overwritten."""
 
 
 class MissingExtraError(HeadwiseError):
@@ -63,10 +95,18 @@ class MissingExtraError(HeadwiseError):
 
 
 def needs_extra(package: str, extra: str) -> MissingExtraError:
-    """The error for an optional package that is not installed.
+    """Make the error for an optional package that is not installed.
 
-    >>> print(needs_extra("transformers", "hub"))
-    this needs the package transformers; install it with: pip install 'headwise[hub]'
+    Args:
+        package: The package that is missing.
+        extra: The extra of headwise that installs it.
+
+    Returns:
+        The error, to be raised.
+
+    Example:
+        >>> print(needs_extra("transformers", "hub"))
+        this needs the package transformers; install it with: pip install 'headwise[hub]'
     """
     return MissingExtraError(
         f"this needs the package {package}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class HeadGeometry:
         for field in fields(self):
             self._refuse_unless_positive(field.name)
         if self.heads % self.kv_heads:
-            raise BadInputError(
+            raise ParameterError(
                 f"{self.kv_heads} key-value heads cannot serve {self.heads} heads evenly",
                 hint=f"choose kv_heads from {_listed(divisors(self.heads))}",
             )
@@ -35,7 +35,7 @@ class HeadGeometry:
         if value is None:
             return
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise BadInputError(
+            raise ParameterError(
                 f"{name} must be a whole number of at least 1, got {value!r}",
                 hint=f"pass for example {name}={_EXAMPLES.get(name, 8)}",
             )
@@ -48,7 +48,7 @@ class HeadGeometry:
         16
         """
         if heads < 1 or width % heads:
-            raise BadInputError(
+            raise ParameterError(
                 f"{heads} heads do not divide the width {width}",
                 hint=f"choose heads from {_listed(divisors(width))}, or any number of heads "
                 "with HeadGeometry.free(width, heads, rank)",
@@ -135,13 +135,13 @@ class LatentGeometry(HeadGeometry):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kv_heads != self.heads:
-            raise BadInputError(
+            raise ParameterError(
                 f"latent attention expands its latent to all {self.heads} heads, "
                 f"got kv_heads={self.kv_heads}",
                 hint=f"pass kv_heads={self.heads}, and choose kv_latent for the cache",
             )
         if self.rope_rank % 2 or self.rope_rank >= self.qk_rank:
-            raise BadInputError(
+            raise ParameterError(
                 f"rope_rank {self.rope_rank} must be even and below qk_rank {self.qk_rank}",
                 hint=f"choose rope_rank from {_listed(list(range(0, self.qk_rank, 2)))}",
             )

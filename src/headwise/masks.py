@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 
 #: The masks that have a law: every token attends to all, or to itself and those before it.
 MaskName = Literal["none", "causal"]
@@ -24,4 +24,4 @@ def checked_mask(mask: str) -> MaskName:
     for known in get_args(MaskName):
         if mask == known:
             return known
-    raise BadInputError(f"expected mask 'none' or 'causal', got {mask!r}", hint="pass one of them")
+    raise ParameterError(f"expected mask 'none' or 'causal', got {mask!r}", hint="pass one of them")

@@ -59,10 +59,10 @@ def test_in_words(capsys, option, words):
     ("arguments", "code", "words"),
     [
         (("--width", "8", "--rank", "8", "--heads", "1"), 1, "rank 8 is not below width 8"),
-        (("--width", "8", "--rank", "0", "--heads", "1"), 1, "rank must be at least 1"),
+        (("--width", "8", "--rank", "0", "--heads", "1"), 2, "rank must be at least 1"),
         (("--width", "8", "--rank", "2", "--heads", "0"), 1, "whole number above zero"),
         (("--width", "8", "--rank", "2", "--heads", "2.5"), 1, "whole number above zero"),
-        (("--width", "8.5", "--rank", "2", "--heads", "2"), 1, "width must be a whole number"),
+        (("--width", "8.5", "--rank", "2", "--heads", "2"), 2, "width must be a whole number"),
         (("--width", "8", "--rank", "2", "--error", "0"), 1, "at most 0.5"),
         (("--width", "8", "--rank", "2", "--error", "0.6"), 1, "at most 0.5"),
         (("--width", "8", "--rank", "2"), 2, "either --heads or --error"),

@@ -65,16 +65,16 @@ def test_a_mask_that_leaves_a_row_nothing(headwise, saved):
 def test_temperatures_that_are_not_positive(headwise, saved, temperature):
     q = saved(np.ones((2, 3)))
     ran = headwise("rank", "--queries", q, "--keys", q, "--temperature", temperature)
-    assert "temperature must be a positive number" in ran.one_line(1)
+    assert "temperature must be a positive number" in ran.one_line(2)
 
 
 @pytest.mark.parametrize(
     ("tolerance", "code", "words"),
     [
-        ("-1", 1, "must be a positive number, got -1.0"),
-        ("0", 1, "must be a positive number, got 0.0"),
-        ("nan", 1, "must be a positive number, got nan"),
-        ("relative:2", 1, "must be below 1, got 2.0"),
+        ("-1", 2, "must be a positive number, got -1.0"),
+        ("0", 2, "must be a positive number, got 0.0"),
+        ("nan", 2, "must be a positive number, got nan"),
+        ("relative:2", 2, "must be below 1, got 2.0"),
         ("small", 2, "'small' is not a rule; pass 1e-8, relative:1e-6 or dtype"),
         ("part:1", 2, "'part:1' is not a rule; pass 1e-8, relative:1e-6 or dtype"),
     ],
@@ -88,7 +88,7 @@ def test_masks_that_are_none(headwise, saved):
     ran = headwise("rank", "--queries", q, "--keys", q, "--mask", "cuasal")
     assert "'cuasal' is neither a rule nor a file; pass none, causal" in ran.one_line(2)
     ran = headwise("rank", "--queries", q, "--keys", q, "--mask", "window:0")
-    assert "width 0 lets no key in" in ran.one_line(1)
+    assert "is neither a rule nor a file" in ran.one_line(2)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_masks_that_are_none(headwise, saved):
         (("--queries", "A", "--keys", "A", "--logits"), "--logits goes with FILE"),
         (("--queries", "A", "--keys", "A", "--name", "a"), "pass --queries-name and --keys-name"),
         (("A", "--bogus"), "No such option: --bogus"),
-        (("A", "B"), "headwise rank --help shows what works"),
+        (("A", "B"), "see headwise rank --help"),
         (("--queries", "A", "--keys", "A", "--temperature", "warm"), "valid number"),
     ],
 )

@@ -124,12 +124,12 @@ def test_figure_is_written(capsys, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--length", "1"), 1, "length must be at least 2"),
-        (("--length", "-5"), 1, "length must be at least 2"),
-        (("--length", "10.5"), 1, "must be a whole number, got 10.5"),
-        (("--length", "1e13", "--head-dim", "64"), 1, "length must lie between"),
-        (("--length", "100", "--head-dim", "0"), 1, "head dimension must lie between"),
-        (("--length", "100", "--fraction", "1"), 1, "strictly between 0 and 1"),
+        (("--length", "1"), 2, "length must be at least 2"),
+        (("--length", "-5"), 2, "length must be at least 2"),
+        (("--length", "10.5"), 2, "must be a whole number, got 10.5"),
+        (("--length", "1e13", "--head-dim", "64"), 2, "length must lie between"),
+        (("--length", "100", "--head-dim", "0"), 2, "head dimension must lie between"),
+        (("--length", "100", "--fraction", "1"), 2, "strictly between 0 and 1"),
         (("--length", "1e12", "--head-dim", "5"), 1, "too many possible queries"),
         (("--length", "50", "--plot", "curve.txt"), 1, "is not a figure file; end its name in"),
         (("--length", "50", "--plot", "/nowhere/a.png"), 1, "choose a folder that exists"),

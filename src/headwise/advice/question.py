@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 from headwise.geometry import HeadGeometry, LatentGeometry
 
 Kind = Literal["mha", "gqa", "mla"]
@@ -117,13 +117,13 @@ class Constraints:
     def __post_init__(self) -> None:
         _refuse_unless_positive(self)
         if self.heads is not None and self.heads > MOST_HEADS:
-            raise BadInputError(
+            raise ParameterError(
                 f"{self.heads} heads were asked for", hint=f"pass at most {MOST_HEADS:,}"
             )
         if self.kind is not None and self.kind not in get_args(Kind):
-            raise BadInputError(f"there is no kind {self.kind!r}", hint="choose mha, gqa or mla")
+            raise ParameterError(f"there is no kind {self.kind!r}", hint="choose mha, gqa or mla")
         if self.rank is not None and self.rank % self.multiple_of:
-            raise BadInputError(
+            raise ParameterError(
                 f"rank {self.rank} is not a multiple of {self.multiple_of}",
                 hint=f"pass rank {self.rounded(self.rank)}, or leave multiple_of out",
             )
@@ -144,7 +144,7 @@ class Constraints:
         """
         for name, value in (("rank", self.rank), ("multiple_of", self.multiple_of)):
             if value is not None and value > width:
-                raise BadInputError(
+                raise ParameterError(
                     f"{name} {value} is above the width, {width}",
                     hint=f"pass at most {width}: no rank above the width adds anything",
                 )
@@ -166,7 +166,7 @@ def checked_need(need: str) -> str:
     'mixing'
     """
     if need not in get_args(Need):
-        raise BadInputError(
+        raise ParameterError(
             f"there is no need {need!r}",
             hint="choose mixing (blend tokens), retrieval (look up single ones) or data",
         )
@@ -180,9 +180,9 @@ def checked_size(name: str, value: int | float | None, least: int, most: int) ->
     64
     """
     if not isinstance(value, int | float) or not math.isfinite(value) or value != int(value):
-        raise BadInputError(f"{name} must be a whole number, got {value!r}", hint="pass one")
+        raise ParameterError(f"{name} must be a whole number, got {value!r}", hint="pass one")
     if not least <= value <= most:
-        raise BadInputError(
+        raise ParameterError(
             f"{name} must lie between {least} and {most:,}, got {int(value)}",
             hint="pass a value inside that range",
         )
@@ -199,7 +199,7 @@ def refuse_other_kinds(budget: Budget, constraints: Constraints) -> None:
         (constraints, Constraints, "Constraints(heads=8)"),
     ):
         if not isinstance(value, wanted):
-            raise BadInputError(
+            raise ParameterError(
                 f"a {wanted.__name__} was expected, got {value!r}", hint=f"pass {example}"
             )
 
@@ -208,7 +208,7 @@ def _refuse_unless_positive(given: Budget | Constraints) -> None:
     for field in fields(given):
         value = getattr(given, field.name)
         if isinstance(value, int) and value < 1:
-            raise BadInputError(
+            raise ParameterError(
                 f"{field.name} must be at least 1, got {value}", hint="pass a larger number"
             )
 

@@ -18,7 +18,7 @@ from headwise.attention.masks import (
     Padding,
     SlidingWindow,
 )
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 
 MaskLike = Mask | Tensor | str
 
@@ -163,7 +163,7 @@ def _named(name: str) -> Mask:
         return Causal(int(number or 0))
     if kind == "window" and number.isdecimal():
         return SlidingWindow(int(number))
-    raise BadInputError(
+    raise ParameterError(
         f"expected mask none, causal, window:128 or causal+window:128, got {name!r}",
         hint="pass one of these names, or a tensor",
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class SlidingWindow(Mask):
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise BadInputError(
+            raise ParameterError(
                 f"expected a sliding window of width at least 1, got {self.width}",
                 hint="pass a larger width",
             )

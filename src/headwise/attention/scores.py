@@ -15,7 +15,7 @@ from torch import Tensor
 from headwise.attention.mask_arguments import MaskLike, as_mask
 from headwise.attention.masks import EVERYTHING, Everything, Grid, refuse_masked_rows
 from headwise.attention.ties import first_best
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 from headwise.shapes import Float
 from headwise.spectra import LogWeights
 from headwise.spectra.rounding import unit_roundoff
@@ -184,7 +184,7 @@ def checked_temperature(temperature: float | None, rank: int) -> float:
     if temperature is None:
         return default_temperature(rank)
     if not (math.isfinite(temperature) and temperature > 0):
-        raise BadInputError(
+        raise ParameterError(
             f"the temperature must be a positive number, got {temperature!r}",
             hint=f"pass for example {default_temperature(rank):.4g}, the root of the head "
             "dimension; for the limit of zero use hardmax",

@@ -282,7 +282,7 @@ def _measured(
 
 
 def _give(answer: Advice, export: Forms | None, as_json: bool, out: Path | None) -> None:
-    from headwise.cli.console import print_json
+    from headwise.cli.console import note, print_json
 
     if out is not None:
         from headwise.advice.page import report_page
@@ -293,13 +293,13 @@ def _give(answer: Advice, export: Forms | None, as_json: bool, out: Path | None)
         from headwise.advice.export import assumed_sizes, exported, unasked_mask
         from headwise.advice.result import need_words
 
-        typer.echo(exported(answer, export.value))
+        print(exported(answer, export.value))
         if assumed := assumed_sizes(answer, export.value):
-            typer.echo(f"assumed, change them to yours: {assumed}", err=True)
+            note(f"assumed, change them to yours: {assumed}")
         if unmasked := unasked_mask(answer, export.value):
-            typer.echo(unmasked, err=True)
+            note(unmasked)
         if not answer.best.meets:
-            typer.echo(f"this does not meet the need: {need_words(answer.rank)}", err=True)
+            note(f"this does not meet the need: {need_words(answer.rank)}")
     elif as_json:
         print_json(answer.as_json())
     else:
@@ -307,4 +307,4 @@ def _give(answer: Advice, export: Forms | None, as_json: bool, out: Path | None)
 
         show(answer)
     if out is not None:
-        typer.echo(f"report: {out}", err=export is not None or as_json)
+        (note if export is not None or as_json else print)(f"report: {out}")

@@ -9,7 +9,7 @@ from headwise.advice.result import CLOSING, headline, of_plateau
 from headwise.advice.retrieval import shown_floor
 from headwise.advice.tables import met, named_rows, rotary, share, short
 from headwise.cli.advise_curve import terminal_curves
-from headwise.cli.console import screen
+from headwise.cli.console import emphasised, screen
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,22 +21,22 @@ def show(advice: Advice) -> None:
     """The whole answer."""
     out = screen()
     out.print(f"Asked of {advice.evidence.words}.\n")
-    out.print(f"[bold]{headline(advice)}[/bold]")
+    out.print(headline(advice), style="bold")
     if advice.caveat is not None:
         out.print(advice.caveat)
     out.print()
-    out.print(terminal_curves(advice.evidence.curves, advice.rank.rank), markup=False)
+    out.print(terminal_curves(advice.evidence.curves, advice.rank.rank))
     out.print()
     out.print(_geometries(advice))
     for note in geometry_notes(advice):
-        out.print(f"[dim]{note}[/dim]")
+        out.print(note, style="dim")
     out.print(_costs(advice))
-    out.print(f"[dim]{cost_note(advice)}[/dim]\n")
+    out.print(f"{cost_note(advice)}\n", style="dim")
     for line in advice.findings:
         label, colon, rest = line.partition(": ")
-        styled = f"[bold]{label}{colon}[/bold]{rest}" if colon and " " not in label else line
-        out.print(f"• {styled}")
-    out.print(f"\n[dim]{CLOSING}[/dim]")
+        styled = f"**{label}{colon}**{rest}" if colon and " " not in label else line
+        out.print(emphasised(f"• {styled}"))
+    out.print(f"\n{CLOSING}", style="dim")
 
 
 def _geometries(advice: Advice) -> Table:

@@ -1,4 +1,12 @@
-"""The headwise command: its verbs, and how an error becomes one line and an exit code."""
+"""The headwise command: its verbs, and how an error becomes one line and an exit code.
+
+| exit code | meaning |
+|---|---|
+| 0 | done, or the reader of a pipe (``| head``) has seen enough |
+| 1 | the command is right, but a file, the data or the machine stands in the way |
+| 2 | the command is wrong: an option is unknown, out of range or does not go with another |
+| 130 | stopped by Ctrl-C |
+"""
 
 from __future__ import annotations
 
@@ -10,18 +18,17 @@ import typer
 
 from headwise.cli.advise import advise
 from headwise.cli.bound import bound
-from headwise.cli.console import complain
+from headwise.cli.console import close_quietly, complain, print_in_any_encoding
 from headwise.cli.demo import demo
 from headwise.cli.law import law
 from headwise.cli.rank import rank
 from headwise.cli.report import report
 from headwise.cli.reproduce import reproduce
-from headwise.errors import HeadwiseError, StoppedError
+from headwise.errors import HeadwiseError, ParameterError, StoppedError
 from headwise.version import __version__
 
 app = typer.Typer(
     name="headwise",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -37,7 +44,7 @@ app.command("demo")(demo)
 
 def _show_version(wanted: bool) -> bool:
     if wanted:
-        typer.echo(f"headwise {__version__}")
+        print(f"headwise {__version__}")
         raise typer.Exit
     return wanted
 
@@ -53,25 +60,38 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command: exit 0 when well, 1 domain error, 2 wrong usage, 130 when stopped."""
-    given = sys.argv[1:] if arguments is None else arguments
+    """Run the command and exit with 0, 1, 2 or 130."""
+    print_in_any_encoding()
     try:
-        # Without its standalone mode typer leaves the errors to us: each becomes one line.
-        code = app(given or ["--help"], prog_name="headwise", standalone_mode=False)
-        code = code if given else 2
-    except StoppedError as error:
-        complain(str(error))
-        code = 130  # what shells report of a command that Ctrl-C ended
-    except HeadwiseError as error:
-        complain(str(error))
-        code = 1
-    except typer.TyperException as error:
-        complain(error.format_message() + _where_to_read(error))
-        code = error.exit_code
+        code = _run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        close_quietly(sys.stdout)
+        code = 0
     sys.exit(code)
 
 
+def _run(arguments: list[str]) -> int:
+    """Run one verb; each error becomes one line."""
+    try:
+        # Without its standalone mode typer leaves the errors to us.
+        code = app(arguments or ["--help"], prog_name="headwise", standalone_mode=False)
+        return (code or 0) if arguments else 2
+    except StoppedError as error:
+        complain(str(error))
+        return 130  # what shells report of a command that Ctrl-C ended
+    except HeadwiseError as error:
+        complain(str(error))
+        return 2 if isinstance(error, ParameterError) else 1
+    except (KeyboardInterrupt, typer.Abort):
+        complain("stopped")
+        return 130
+    except typer.TyperException as error:
+        complain(error.format_message() + _where_to_read(error))
+        return error.exit_code
+
+
 def _where_to_read(error: typer.TyperException) -> str:
-    """The help of the verb in question; our own usage errors already say what would work."""
+    """Point to the help of the verb; our own usage errors already say what to do."""
     context = getattr(error, "ctx", None)
-    return f"; {context.command_path} --help shows what works" if context else ""
+    return f"; see {context.command_path} --help" if context else ""

@@ -40,18 +40,18 @@ def bound(
     as_json: AsJson = False,
 ) -> None:
     """Bound the error of low-rank heads on nearest neighbours, or the heads an error needs."""
-    from headwise.cli.console import print_json, screen
+    from headwise.cli.console import emphasised, print_json, screen
     from headwise.theory import Values, error_lower_bound, heads_needed
 
     kind = Values(values.value)
     if heads is not None and error is None:
         least = error_lower_bound(width, rank, heads, kind)
         answer: dict[str, float] = {"error_lower_bound": least}
-        words = f"{heads:.6g} heads of rank {rank:.0f} have error at least [bold]{least:.4g}[/bold]"
+        words = f"{heads:.6g} heads of rank {rank:.0f} have error at least **{least:.4g}**"
     elif error is not None and heads is None:
         count = heads_needed(width, rank, error, kind)
         answer = {"heads": count}
-        words = f"error {error:g} needs at least [bold]{count:.6g}[/bold] heads of rank {rank:.0f}"
+        words = f"error {error:g} needs at least **{count:.6g}** heads of rank {rank:.0f}"
     else:
         raise UsageError("pass either --heads or --error, and not both")
     if as_json:
@@ -59,4 +59,4 @@ def bound(
         inputs = {name: value for name, value in asked.items() if value is not None}
         print_json(answer | {"inputs": inputs | {"values": values.value}})
     else:
-        screen().print(f"{words} in {width:.0f} dimensions (values: {values.value}).")
+        screen().print(emphasised(f"{words} in {width:.0f} dimensions (values: {values.value})."))

@@ -1,14 +1,50 @@
-"""What every verb shares: where it prints, how JSON and errors look, progress when it is slow."""
+"""What every command shares: where it prints, and how JSON and errors look."""
 
 from __future__ import annotations
 
+import codecs
 import json
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+import unicodedata
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
+
+#: What to print where the output's encoding lacks a character.
+_PLAINER = str.maketrans(
+    {
+        character: plainer
+        for characters, plainer in (
+            ("┄─━╌═–—−‐‑", "-"),
+            ("│┃┆┤├╷╵▏┊", "|"),
+            ("└┘┌┐┼┴┬╰╯╭╮", "+"),
+            ("●•▪■█▓▒░▇▆▅▄▃▂▁·", "*"),
+            ("○◦□", "o"),
+            ("‘’", "'"),
+            ("“”„", '"'),
+            ("≤", "<="),
+            ("≥", ">="),
+            ("≈", "~"),
+            ("≠", "!="),
+            ("±", "+/-"),
+            ("×", "x"),
+            ("√", "sqrt"),
+            ("→", "->"),
+            ("←", "<-"),
+            ("ε", "eps"),
+            ("σ", "sigma"),
+            ("∞", "inf"),
+            ("✓", "yes"),
+            ("✗", "no"),
+        )
+        for character in characters
+    }
+)
 
 
 class UsageError(typer.TyperException):
@@ -18,26 +54,71 @@ class UsageError(typer.TyperException):
 
 
 def complain(message: str) -> None:
-    """One line on the error stream, whatever line breaks the message had."""
-    typer.echo("headwise: " + " ".join(message.split()), err=True)
+    """Print one line on the error stream, whatever line breaks the message has."""
+    note("headwise: " + " ".join(message.split()))
+
+
+def note(line: str) -> None:
+    """Print on the error stream, so that the line never mixes with a result."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def screen() -> Console:
-    """The console that people read; in a pipe it is as wide as a terminal and has no colour."""
+    """Return the console that people read: no markup, so that ``[/x]`` in a path is a path.
+
+    To emphasise, pass ``style="bold"`` or a ``rich.text.Text``. In a pipe there is no colour.
+    """
     from rich.console import Console
 
-    return Console(highlight=False)
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would exit with 1; the command decides instead
+
+    return Screen(highlight=False, markup=False, emoji=False)
+
+
+def emphasised(text: str) -> Text:
+    """Make every second part of a text bold, as ``**`` marks it.
+
+    >>> emphasised("a rank of **7** is enough").spans
+    [Span(10, 11, 'bold')]
+    """
+    from rich.text import Text
+
+    parts = text.split("**")
+    return Text.assemble(*((part, "bold" if place % 2 else "") for place, part in enumerate(parts)))
 
 
 def print_json(value: Any) -> None:
-    """``value`` as JSON on the output stream, and nothing else."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print ``value`` as JSON on the output stream, and nothing else."""
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    escaped = not encoding.lower().startswith("utf")
+    print(json.dumps(value, indent=2, ensure_ascii=escaped, allow_nan=False))
 
 
 def dtype_name(dtype: object) -> str:
-    """``torch.float64`` as people say it.
-
-    >>> dtype_name(torch.float64)
-    'float64'
-    """
+    """Name a dtype without its module: ``torch.float64`` becomes ``float64``."""
     return str(dtype).removeprefix("torch.")
+
+
+def print_in_any_encoding() -> None:
+    """Write characters that a stream cannot encode in a simpler form instead of failing."""
+    codecs.register_error("headwise", _plainer)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="headwise")
+
+
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """Replace what cannot be encoded: by our table, by Unicode's own decomposition, or by ``?``."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_PLAINER)
+    simpler = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return simpler or "?" * len(text), error.end
+
+
+def close_quietly(stream: TextIO) -> None:
+    """Let the interpreter exit without a word about a reader that has gone away."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())

@@ -93,7 +93,7 @@ def report(found: Comparison, as_json: bool) -> None:
 
 def _show(found: Comparison) -> None:
     out = screen()
-    out.print("[bold]What is the rank of this attention matrix?[/bold]\n")
+    out.print("What is the rank of this attention matrix?\n", style="bold")
     out.print(
         f"A = softmax(Q Kᵀ / √{found.head_dim}) of one random head: {found.tokens} tokens, "
         f"width {WIDTH}, head dimension {found.head_dim}, every weight and input drawn from "
@@ -101,14 +101,14 @@ def _show(found: Comparison) -> None:
     )
     out.print(_table(found))
     out.print(
-        f"[bold]The rank is {found.from_logits} of {found.tokens}[/bold]: headwise counts it "
+        f"The rank is {found.from_logits} of {found.tokens}: headwise counts it "
         "from the float64 logits, with a certificate. The others differ because float32 leaves "
         "noise above 1e-8 where the singular values of A are far smaller, and because the "
         "default tolerances of numpy and torch ask another question. Of a rounded copy, "
         "headwise gives the interval that the rounding leaves open.\n"
     )
     out.print("Singular values of A from the largest to the smallest:")
-    out.print(_spectra(found.matrix), markup=False)
+    out.print(_spectra(found.matrix))
 
 
 def _spectra(matrix: Tensor) -> str:

@@ -50,17 +50,18 @@ def law(
     else:
         _answer_one(length, head_dim, fraction, mask, as_json)
     if plot is not None:
+        from headwise.cli.console import note
         from headwise.cli.law_curve import curve_of
         from headwise.cli.law_figure import draw
 
         draw(curve_of(length, fraction, mask), plot)
-        typer.echo(f"drawn: {plot}", err=True)
+        note(f"drawn: {plot}")
 
 
 def _answer_one(
     length: float, head_dim: float, fraction: float, mask: MaskName, as_json: bool
 ) -> None:
-    from headwise.cli.console import print_json, screen
+    from headwise.cli.console import emphasised, print_json, screen
     from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
     from headwise.theory.ready import UPPER_BOUND
 
@@ -77,7 +78,7 @@ def _answer_one(
         barrier = barrier_ratio(length, mask)
         print_json(answer | {"fraction": fraction, "barrier": barrier, "mask": mask})
     else:
-        screen().print(_in_words(found, critical, fraction, mask))
+        screen().print(emphasised(_in_words(found, critical, fraction, mask)))
 
 
 def _in_words(found: Prediction, critical: int, fraction: float, mask: MaskName) -> str:
@@ -85,10 +86,10 @@ def _in_words(found: Prediction, critical: int, fraction: float, mask: MaskName)
 
     barrier, under = barrier_ratio(found.length, mask), "" if mask == "none" else f", {mask} mask"
     return (
-        f"[bold]{found.ratio:.4g}[/bold] ± {found.error:.2g} of {found.length} columns are used "
+        f"**{found.ratio:.4g}** ± {found.error:.2g} of {found.length} columns are used "
         f"by a random head of dimension {found.head_dim} ({found.method}{under}).\n"
         f"That is {found.ratio / barrier:.0%} of the barrier {barrier:.4f}; {fraction:.0%} of "
-        f"it needs head dimension [bold]{critical}[/bold]."
+        f"it needs head dimension **{critical}**."
     )
 
 
@@ -102,4 +103,4 @@ def _answer_with_curve(length: float, fraction: float, mask: MaskName, as_json: 
         print_json(curve.as_json())
         return
     screen().print(table(curve))
-    screen().print(terminal_plot(curve), markup=False)
+    screen().print(terminal_plot(curve))

@@ -56,16 +56,16 @@ def _show_one(subject: Subject, rule: Tolerance, row: Row) -> None:
     for label, value in lines.items():
         table.add_row(label, value)
     out = screen()
-    out.print(f"{subject.described}: {_size(subject)}", markup=False)
-    out.print(f"[bold]{in_words(row, subject)}[/bold]\n")
+    out.print(f"{subject.described}: {_size(subject)}")
+    out.print(f"{in_words(row, subject)}\n", style="bold")
     out.print(table)
     _show_doubts(subject)
 
 
 def _show_batch(subject: Subject, rule: Tolerance, rows: list[Row]) -> None:
     out = screen()
-    out.print(f"{subject.described}: {len(rows)} matrices, each {_size(subject)}", markup=False)
-    out.print(f"[bold]{_batch_in_words(subject, rows)}[/bold]")
+    out.print(f"{subject.described}: {len(rows)} matrices, each {_size(subject)}")
+    out.print(_batch_in_words(subject, rows), style="bold")
     out.print(f"singular values counted: {_counted(rule, rows)}\n")
     out.print(_batch_table(rows))
     if len(rows) > SHOWN:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from headwise.cli.console import complain, print_json, screen
+from headwise.cli.console import complain, emphasised, print_json, screen
 from headwise.papers.comparison import FLOOR, STANDARD_ERRORS, comparison_table, verdict
 from headwise.papers.reproduce import Reproduction, cell_fields
 
@@ -40,7 +40,7 @@ def show_list(listed: Sequence[dict[str, Any]], as_json: bool) -> None:
         print_json(list(listed))
         return
     for row in listed:
-        screen().print(f"[bold]{row['exhibit']}[/bold]  {row['title']}")
+        screen().print(emphasised(f"**{row['exhibit']}**  {row['title']}"))
         for scale in row["scales"]:
             state = row.get("stored", {}).get(scale, "")
             extra = ["recorded: draw it with --from-records"] * (scale in row["recorded"])
@@ -60,26 +60,26 @@ def failed_claims(found: Sequence[Reproduced]) -> list[str]:
 def _print(found: Reproduction) -> None:
     """The summary, then what does not hold; of a single exhibit, also the rows that differ."""
     lines = failed_claims(found.exhibits)
-    typer.echo(found.summary().text())
-    typer.echo("\n".join(["", *lines] if lines else []))
+    print(found.summary().text())
+    print("\n".join(["", *lines] if lines else []))
     names = {one.name for one in found.exhibits}
     if len(names) == 1:
         for one in found.exhibits:
             _print_details(one)
     else:
         differing = sum(cell.differs for one in found.exhibits for cell in one.shown.cells)
-        typer.echo(f"{differing} printed values differ; the report lists them with the remarks.")
-    typer.echo(f"\nreport: {found.files[0]}")
+        print(f"{differing} printed values differ; the report lists them with the remarks.")
+    print(f"\nreport: {found.files[0]}")
 
 
 def _print_details(one: Reproduced) -> None:
     differing = [cell for cell in one.shown.cells if cell.differs]
     if differing:
-        screen().print(f"[bold]{one.name}[/bold] differs from print in:")
-        typer.echo(comparison_table(differing).text())
-        typer.echo(STAR)
+        screen().print(f"{one.name} differs from print in:", style="bold")
+        print(comparison_table(differing).text())
+        print(STAR)
     for remark in one.shown.remarks:
-        screen().print(f"• {remark}", highlight=False, markup=False)
+        screen().print(f"• {remark}")
 
 
 def _as_json(one: Reproduced) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 from headwise.shapes import Float
 
 
 def _refuse_unless_positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
-        raise BadInputError(
+        raise ParameterError(
             f"{name} must be a positive number, got {value!r}",
             hint="pass a value above zero, for example 1e-8",
         )
@@ -47,7 +47,7 @@ class Relative:
     def __post_init__(self) -> None:
         _refuse_unless_positive("a relative tolerance", self.fraction)
         if self.fraction >= 1:
-            raise BadInputError(
+            raise ParameterError(
                 f"a relative tolerance must be below 1, got {self.fraction!r}",
                 hint="it is a fraction of the largest singular value, for example 1e-6",
             )
@@ -80,7 +80,7 @@ def as_tolerance(rule: Tolerance | float) -> Tolerance:
         return rule
     if isinstance(rule, int | float) and not isinstance(rule, bool):
         return Absolute(float(rule))
-    raise BadInputError(
+    raise ParameterError(
         f"a tolerance cannot be {rule!r}",
         hint="pass Absolute(1e-8), Relative(1e-6), DtypeFloor(), or a number (absolute)",
     )

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 
 #: One whole number; a float is welcome if it is whole (1e6).
 Whole = int | float | np.integer
@@ -37,11 +37,11 @@ def whole(name: str, value: Whole, least: int = 1) -> int:
     1000
     """
     if not math.isfinite(value) or value != int(value):
-        raise BadInputError(
+        raise ParameterError(
             f"{name} must be a whole number, got {value!r}", hint=f"pass for example {least + 7}"
         )
     if value < least:
-        raise BadInputError(
+        raise ParameterError(
             f"{name} must be at least {least}, got {int(value)}", hint=f"pass {least} or more"
         )
     return int(value)
@@ -56,13 +56,13 @@ def wholes(name: str, values: Wholes, least: int, most: int) -> np.ndarray:
     found = np.asarray(values, dtype=np.float64)
     wrong = ~(np.isfinite(found) & (found == np.round(found)))
     if wrong.any():
-        raise BadInputError(
+        raise ParameterError(
             f"{name} must be a whole number, got {float(found[wrong][0])!r}",
             hint=f"pass for example {least + 7}",
         )
     outside = (found < least) | (found > most)
     if outside.any():
-        raise BadInputError(
+        raise ParameterError(
             f"{name} must lie between {least} and {most:.0e}, got {found[outside][0]:.0f}",
             hint="pass a value inside that range",
         )
@@ -76,7 +76,7 @@ def fraction(name: str, value: Real) -> float:
     0.9
     """
     if not 0 < value < 1:
-        raise BadInputError(
+        raise ParameterError(
             f"{name} must lie strictly between 0 and 1, got {value!r}",
             hint="pass for example 0.9",
         )
@@ -90,7 +90,7 @@ def positive(name: str, value: Real) -> float:
     2.0
     """
     if not (math.isfinite(value) and value > 0):
-        raise BadInputError(
+        raise ParameterError(
             f"{name} must be a positive number, got {value!r}", hint="pass a value above zero"
         )
     return float(value)

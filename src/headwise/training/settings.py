@@ -10,7 +10,7 @@ from typing import Literal
 
 import torch
 
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 from headwise.training.device import can_round, known_device
 
 Precision = Literal["float32", "tf32", "bf16", "float64"]
@@ -167,4 +167,4 @@ class Settings:
 
 def _refuse(name: str, value: object, holds: bool, wanted: str) -> None:
     if not holds:
-        raise BadInputError(f"{name}={value!r} does not work", hint=f"pass {wanted}")
+        raise ParameterError(f"{name}={value!r} does not work", hint=f"pass {wanted}")
