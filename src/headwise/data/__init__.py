@@ -1,6 +1,16 @@
 """Tokens to measure, to train on and to advise on: neighbours, regression, images, text."""
 
+from headwise.data.augmentation import ImageAugmentation, Mixed, WordDropout
+from headwise.data.autoaugment import auto_augment
 from headwise.data.baseline import trivial_error
+from headwise.data.epochs import (
+    EpochTask,
+    Labelled,
+    Parts,
+    Standardised,
+    as_words,
+    cut_validation,
+)
 from headwise.data.images import LabelledImages, digits, image_folder, patches, standardised
 from headwise.data.incontext import Curriculum, InContext
 from headwise.data.neighbours import (

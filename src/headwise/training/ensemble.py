@@ -50,11 +50,17 @@ class Ensemble:
         self.members = settings.members(variants)
         models = [_placed(variants[m.variant](m.seed), settings) for m in self.members]
         groups = _groups([member.variant for member in self.members])
-        self.forward: Stacked = _stacked(models, groups)
+        compiled = settings.execution == "compiled"
+        self.forward: Stacked = _stacked(models, groups, compiled)
         stacked = stack(models)
         self.layout = FlatParameters(stacked)
         self.state = State.begin(self.layout.join(list(stacked.values())))
         self.optimiser = Optimiser(settings, self.members)
+        self.update = (
+            torch.compile(self.optimiser.update, dynamic=False)
+            if compiled
+            else self.optimiser.update
+        )
         self.noise = training_noise(task, self.members, settings)
         self.tested = examination(task, self.members, settings)
 
@@ -72,7 +78,7 @@ class Ensemble:
         noise = self.noise.draw(state.step)
         losses, gradient = self.gradient(noise)
         state.note(losses, explosion=settings.explosion, epoch=settings.epoch)
-        self.optimiser.update(
+        self.update(
             state.flat, (state.mean, state.square), gradient, step=state.step, alive=state.alive
         )
         state.step.add_(1)
@@ -88,7 +94,7 @@ class Ensemble:
 
     def _part_gradient(self, noise: Tensor) -> tuple[Tensor, Tensor]:
         with exact_products():
-            batch = cast(self.task.batch(noise, self.state.step), self.settings.dtype)
+            batch = cast(self.noise.seen(noise, self.state.step), self.settings.dtype)
         leaves = self.layout.cut(self.state.flat.detach())
         for leaf in leaves.values():
             leaf.requires_grad_()
@@ -165,10 +171,12 @@ def _groups(variants: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-def _stacked(models: list[nn.Module], groups: list[tuple[int, int]]) -> Stacked:
+def _stacked(
+    models: list[nn.Module], groups: list[tuple[int, int]], compiled: bool
+) -> Stacked:
     if StackedEncoder.serves(models):
         return StackedEncoder(models, groups)  # pyright: ignore[reportArgumentType]
-    return written_out(models, groups) or StackedModules(models, groups)
+    return written_out(models, groups, compiled) or StackedModules(models, groups)
 
 
 def _finite(value: float) -> float | None:

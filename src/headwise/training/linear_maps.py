@@ -40,6 +40,12 @@ class Maps:
         """The parameters of a part."""
         return Maps(self.parameters, f"{self.prefix}{name}.")
 
+    def own(self) -> dict[str, Tensor]:
+        """The parameters of this part alone, by their names within it."""
+        cut = len(self.prefix)
+        known = self.parameters.items()
+        return {name[cut:]: value for name, value in known if name.startswith(self.prefix)}
+
     def linear(self, name: str, rows: Tensor, factor: float = 1.0) -> Tensor:
         """Rows times the transposed weight of their member, times the factor, plus the bias."""
         return linear_map(rows, self[f"{name}.weight"], self[f"{name}.bias"], factor)

@@ -14,7 +14,7 @@ from headwise.errors import ParameterError
 from headwise.training.device import can_round, known_device
 
 Precision = Literal["float32", "tf32", "bf16", "float64"]
-Execution = Literal["graph", "eager"]
+Execution = Literal["graph", "compiled", "eager"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Settings:
     cosine; a tuple has a share for each learning rate, in their order. A loss that is not finite,
     or ``explosion`` times the first, ends a member. ``epoch`` counts the steps over which the mean
     training loss is taken. ``execution`` is a CUDA graph on a GPU and plain calls elsewhere unless
-    said otherwise.
+    given; ``"compiled"`` passes blocks and optimiser through ``torch.compile`` first.
 
     >>> settings = Settings(steps=100, seeds=(0, 1), learning_rates=(0.01, 0.001))
     >>> [(m.seed, m.learning_rate) for m in settings.members(["full"])]
@@ -155,8 +155,8 @@ class Settings:
     @property
     def replayed(self) -> bool:
         """Whether steps are replayed from a CUDA graph."""
-        asked = self.execution or ("graph" if self.device.startswith("cuda") else "eager")
-        return asked == "graph"
+        on_gpu = self.device.startswith("cuda")
+        return self.execution == "graph" or (on_gpu and self.execution != "eager")
 
     def members(self, variants: Iterable[str]) -> tuple[Member, ...]:
         """Who trains: variants, seeds and rates in this order, the last changing fastest."""

@@ -37,10 +37,13 @@ from headwise.training.stacking import Parameters, Stacked, of_variants
 Groups = Sequence[tuple[int, int]]
 
 
-def written_out(models: Sequence[nn.Module], groups: Groups) -> Stacked | None:
+def written_out(
+    models: Sequence[nn.Module], groups: Groups, compiled: bool = False
+) -> Stacked | None:
     """One call for all members of models of this kind; None for kinds that have no such form.
 
-    Variants may differ in the number of heads if heads times rank is the same.
+    Variants may differ in the number of heads if heads times rank is the same. A compiled block is
+    compiled once and serves every layer.
 
     >>> written_out([nn.Linear(2, 2)], [(0, 1)]) is None
     True
@@ -53,7 +56,7 @@ def written_out(models: Sequence[nn.Module], groups: Groups) -> Stacked | None:
     known = [stack for stack in stacks if stack is not None]
     if len({type(model) for model in kinds}) > 1 or len({_frame(stack) for stack in known}) > 1:
         return None
-    return make(kinds[0], StackedStack(known, groups))
+    return make(kinds[0], StackedStack(known, groups, compiled))
 
 
 def _stack_of(model: nn.Module) -> EncoderStack | None:
@@ -111,8 +114,11 @@ class _Variant(NamedTuple):
 class StackedStack:
     """An ``EncoderStack``: rows (M, b·n, d) in and out."""
 
-    def __init__(self, stacks: Sequence[EncoderStack], groups: Groups) -> None:
+    def __init__(
+        self, stacks: Sequence[EncoderStack], groups: Groups, compiled: bool = False
+    ) -> None:
         first = _blocks(stacks[0])[0]
+        self.run_block = torch.compile(self._block, dynamic=False) if compiled else self._block
         self.depth, self.pre = len(stacks[0].blocks), first.placement == "pre"
         self.weighting = first.attention.weighting
         self.activation = gelu if isinstance(first.mlp.activation, nn.GELU) else torch.relu
@@ -129,11 +135,12 @@ class StackedStack:
             tokens = tokens + maps["position.table"][:, None, : sizes[1]]
         rows = tokens.flatten(1, 2)
         for layer in range(self.depth):
-            rows = self._block(maps.below(f"blocks.{layer}"), rows, (sizes, mask))
+            rows = self.run_block(maps.below(f"blocks.{layer}").own(), rows, (sizes, mask))
         rows = maps.norm("last_norm", rows) if self.pre else rows
         return rows.unflatten(1, sizes)
 
-    def _block(self, maps: Maps, rows: Tensor, grid: _Grid) -> Tensor:
+    def _block(self, parameters: Parameters, rows: Tensor, grid: _Grid) -> Tensor:
+        maps = Maps(parameters)
         if self.pre:
             rows = rows + self._attended(maps, maps.norm("attention_norm", rows), grid)
             return rows + self._mlp(maps, maps.norm("mlp_norm", rows))

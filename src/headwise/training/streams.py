@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from headwise.data import Batch, Task
+from headwise.data import Batch, EpochTask, Task
 from headwise.randomness import stream
 from headwise.training.settings import Fixed, Member, Settings
 
@@ -28,6 +28,10 @@ class FreshNoise:
         """The noise of one batch for every member."""
         return torch.stack([self.task.noise(self.batch, one) for one in self.generators])
 
+    def seen(self, noise: Tensor, step: Tensor) -> Batch:
+        """The batch that this noise makes."""
+        return self.task.batch(noise, step)
+
 
 class FixedNoise:
     """The noise of a set drawn once, repeated each epoch; nothing of it needs saving."""
@@ -35,6 +39,7 @@ class FixedNoise:
     def __init__(self, task: Task, members: Sequence[Member], settings: Settings) -> None:
         assert isinstance(settings.protocol, Fixed)
         self.generators: list[torch.Generator] = []
+        self.task = task
         self.members, self.order = tuple(members), settings.protocol.order
         self.sequences, self.batch = settings.protocol.sequences, settings.batch
         self.batches = self.sequences // self.batch
@@ -65,8 +70,63 @@ class FixedNoise:
         chosen = self.numbers.unflatten(1, (self.batches, self.batch)).index_select(1, part)
         return self.noise[self.rows, chosen.squeeze(1)]
 
+    def seen(self, noise: Tensor, step: Tensor) -> Batch:
+        """The batch that this noise makes."""
+        return self.task.batch(noise, step)
 
-Noise = FreshNoise | FixedNoise
+
+class EpochNoise:
+    """Whole epochs of an ``EpochTask``, one per seed, made when they begin.
+
+    Members of one seed see the same batches. Nothing needs saving: an epoch follows from the seed
+    and its number.
+    """
+
+    def __init__(self, task: EpochTask, members: Sequence[Member], settings: Settings) -> None:
+        self.generators: list[torch.Generator] = []
+        self.task, self.batch, self.device = task, settings.batch, settings.device
+        self.batches = len(task.parts.train.labels) // settings.batch
+        self.seeds = list(dict.fromkeys(member.seed for member in members))
+        streams = [self.seeds.index(member.seed) for member in members]
+        self.rows = torch.tensor(streams, device=settings.device).unsqueeze(1)
+        self.line = torch.arange(settings.batch, device=settings.device)
+        self.epoch: int | None = None
+        self.buffers: Batch | None = None
+        self.prepare(0)
+
+    def prepare(self, step: int) -> None:
+        """Before an epoch: augment all of it, for every seed."""
+        epoch = step // self.batches
+        if epoch == self.epoch:
+            return
+        self.epoch = epoch
+        for row, seed in enumerate(self.seeds):
+            whole = self.task.epoch(seed, epoch, self.batch)
+            if self.buffers is None:
+                self.buffers = Batch(*(tuple(map(self._room, part)) for part in whole))
+            for kept, new in zip(_all(self.buffers), _all(whole), strict=True):
+                kept[row].copy_(new)
+
+    def _room(self, tensor: Tensor) -> Tensor:
+        shape = (len(self.seeds), *tensor.shape)
+        return torch.empty(shape, dtype=tensor.dtype, device=self.device)
+
+    def draw(self, step: Tensor) -> Tensor:
+        """The places of this step's batch in the epoch, for every member."""
+        return ((step % self.batches) * self.batch + self.line).expand(len(self.rows), -1)
+
+    def seen(self, noise: Tensor, step: Tensor) -> Batch:
+        """The samples at these places."""
+        assert self.buffers is not None
+        inputs, targets = (tuple(t[self.rows, noise] for t in ts) for ts in self.buffers)
+        return Batch(self.task.present(*inputs), targets)
+
+
+def _all(batch: Batch) -> tuple[Tensor, ...]:
+    return (*batch.inputs, *batch.targets)
+
+
+Noise = FreshNoise | FixedNoise | EpochNoise
 
 
 def training_noise(task: Task, members: Sequence[Member], settings: Settings) -> Noise:
@@ -78,6 +138,8 @@ def training_noise(task: Task, members: Sequence[Member], settings: Settings) ->
     >>> noise.draw(torch.tensor(0)).shape
     torch.Size([2, 3, 2, 4])
     """
+    if isinstance(task, EpochTask):
+        return EpochNoise(task, members, settings)
     kind = FixedNoise if isinstance(settings.protocol, Fixed) else FreshNoise
     return kind(task, members, settings)
 
