@@ -231,7 +231,7 @@ def _checked_labels(
             f"got {found.dtype} of shape {found.shape}",
             hint="download it again",
         )
-    if count and not (0 <= found.min() and found.max() < classes):
+    if count and not (found.min() >= 0 and found.max() < classes):
         raise BadInputError(
             f"expected labels from {first} to {classes - 1 + first} in {path}, "
             f"got {found.min() + first} to {found.max() + first}",
@@ -248,7 +248,9 @@ def _joined(parts: list[ImagePart]) -> ImagePart:
 
 
 def _imdb_part(folder: Path) -> TextPart:
-    files = [(f, label) for label, kind in enumerate(("neg", "pos")) for f in _reviews(folder, kind)]
+    files = [
+        (f, label) for label, kind in enumerate(("neg", "pos")) for f in _reviews(folder, kind)
+    ]
     try:
         texts = [file.read_text(encoding="utf-8") for file, _ in files]
     except (OSError, UnicodeDecodeError) as error:

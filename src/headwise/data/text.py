@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -49,11 +50,40 @@ class Vocabulary:
         """How many ids there are, the one for other symbols included."""
         return len(self.symbols) + 1
 
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of each symbol."""
+        return {symbol: number for number, symbol in enumerate(self.symbols, 1)}
+
     def encode(self, text: str) -> Int[Tensor, " n"]:
         """The ids of a text."""
-        ids = {symbol: number for number, symbol in enumerate(self.symbols, 1)}
-        found = [ids.get(symbol, 0) for symbol in _symbols(text, self.level)]
+        found = [self.ids.get(symbol, 0) for symbol in _symbols(text, self.level)]
         return torch.tensor(found, dtype=torch.int64)
+
+    def encode_all(self, texts: Sequence[str], length: int) -> tuple[Tensor, Tensor]:
+        """The ids of many texts, each cut to its first and last ``length / 2`` symbols.
+
+        Args:
+            texts: The texts.
+            length: How many symbols to keep of each; shorter texts are filled up with 0.
+
+        Returns:
+            The ids (texts, length) and how many of each row are real, at least 1.
+
+        Example:
+            >>> words = Vocabulary.of("a b c d e", level="word")
+            >>> words.encode_all(["a b c d e", "e"], length=4)[0].tolist()
+            [[1, 2, 4, 5], [5, 0, 0, 0]]
+        """
+        rows = torch.zeros(len(texts), length, dtype=torch.int64)
+        lengths = torch.ones(len(texts), dtype=torch.int64)
+        for row, text in enumerate(texts):
+            ids = self.encode(text)
+            if len(ids) > length:
+                ids = torch.cat([ids[: length - length // 2], ids[-(length // 2) :]])
+            rows[row, : len(ids)] = ids
+            lengths[row] = max(1, len(ids))
+        return rows, lengths
 
 
 def _symbols(text: str, level: Level) -> Sequence[str]:

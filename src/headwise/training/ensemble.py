@@ -51,7 +51,9 @@ class Ensemble:
         models = [_placed(variants[m.variant](m.seed), settings) for m in self.members]
         groups = _groups([member.variant for member in self.members])
         compiled = settings.execution == "compiled"
-        self.forward: Stacked = _stacked(models, groups, compiled)
+        self.forward: Stacked = _stacked(models, groups, compiled=False)
+        # Test data come in other sizes, and each size would be compiled again.
+        self.trained = _stacked(models, groups, compiled) if compiled else self.forward
         stacked = stack(models)
         self.layout = FlatParameters(stacked)
         self.state = State.begin(self.layout.join(list(stacked.values())))
@@ -99,14 +101,15 @@ class Ensemble:
         for leaf in leaves.values():
             leaf.requires_grad_()
         with products(self.settings):
-            losses = vmap(self.task.loss)(self._answers(leaves, batch), *batch.targets)
+            answers = self._answers(self.trained, leaves, batch)
+            losses = vmap(self.task.loss)(answers, *batch.targets)
             gradients = torch.autograd.grad(losses.sum(), list(leaves.values()))
         return losses.detach(), self.layout.join(gradients)
 
-    def _answers(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
+    def _answers(self, forward: Stacked, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         with rounded(self.settings):
             try:
-                return self.forward(parameters, batch.inputs).to(self.settings.dtype)
+                return forward(parameters, batch.inputs).to(self.settings.dtype)
             except (RuntimeError, TypeError) as error:
                 if not isinstance(error, torch.OutOfMemoryError):
                     refuse_misfits(self.variants, self.tested.inputs)
@@ -123,7 +126,7 @@ class Ensemble:
             for first in range(0, total, size):
                 part = Batch(*(tuple(t[:, first : first + size] for t in ts) for ts in self.tested))
                 share = part.targets[0].shape[1] / total
-                answers = self._answers(parameters, part)
+                answers = self._answers(self.forward, parameters, part)
                 losses = losses + share * vmap(self.task.loss)(answers, *part.targets)
                 scores = scores + share * vmap(self.task.score)(answers, *part.targets)
         return losses, scores
@@ -171,9 +174,7 @@ def _groups(variants: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-def _stacked(
-    models: list[nn.Module], groups: list[tuple[int, int]], compiled: bool
-) -> Stacked:
+def _stacked(models: list[nn.Module], groups: list[tuple[int, int]], compiled: bool) -> Stacked:
     if StackedEncoder.serves(models):
         return StackedEncoder(models, groups)  # pyright: ignore[reportArgumentType]
     return written_out(models, groups, compiled) or StackedModules(models, groups)

@@ -65,12 +65,19 @@ def linear_map(rows: Tensor, weight: Tensor, bias: Tensor, factor: float = 1.0) 
     >>> linear_map(torch.ones(1, 2, 3), torch.ones(1, 1, 3), torch.ones(1, 1)).flatten()
     tensor([4., 4.])
     """
-    # Rounded arithmetic casts inside the call, which a function of our own would not see.
-    plain = torch.is_autocast_enabled(rows.device.type)
-    pieces = 1 if plain else _pieces(rows, weight)
+    rows, weight, bias = _as_rounded(rows, weight, bias)
+    pieces = _pieces(rows, weight)
     if pieces == 1:
         return torch.baddbmm(bias.unsqueeze(1), rows, weight.mT, alpha=factor)
     return _Cut.apply(rows, weight, bias, factor, pieces)  # pyright: ignore[reportReturnType]
+
+
+def _as_rounded(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """What autocast would make of these, since it does not look into a function of our own."""
+    kind = tensors[0].device.type
+    if not torch.is_autocast_enabled(kind):
+        return tensors
+    return tuple(tensor.to(torch.get_autocast_dtype(kind)) for tensor in tensors)
 
 
 def _pieces(rows: Tensor, weight: Tensor) -> int:
