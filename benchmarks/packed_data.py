@@ -12,7 +12,7 @@ import argparse
 import lzma
 import sys
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +112,7 @@ def read(name: str, folder: Path, whole: bool = True) -> Arrays:
             f"expected folders {name}-1, {name}-2, ... in {folder}, found none",
             hint=f"python -m benchmarks.packed_data --sets {name} --out {folder} makes them",
         )
-    with ProcessPoolExecutor() as pool:
+    with ThreadPoolExecutor() as pool:
         pieces = list(pool.map(_read, files))
     arrays: dict[str, list[np.ndarray]] = {}
     for file, piece in zip(files, pieces, strict=True):
@@ -144,23 +144,24 @@ def residuals(images: np.ndarray) -> np.ndarray:
 
 def images_of(missed: np.ndarray) -> np.ndarray:
     """The images of these residuals: pixel by pixel, all images at once."""
-    planes = missed.astype(np.int16)
-    height, width = planes.shape[2:]
+    # Images last: one pixel of all of them lies in one piece.
+    planes = np.ascontiguousarray(missed.transpose(2, 3, 1, 0)).astype(np.int16)
+    height, width = planes.shape[:2]
     for row in range(height):
         for column in range(width):
-            guess = _guess(planes, row, column)
-            planes[..., row, column] = (planes[..., row, column] + guess) & 255
-    red, green, blue = planes.swapaxes(0, 1)
+            planes[row, column] += _guess(planes, row, column)
+            planes[row, column] &= 255
+    red, green, blue = planes.transpose(2, 3, 0, 1)
     return np.stack([red + green, green, blue + green], axis=1).astype(np.uint8)
 
 
 def _guess(planes: np.ndarray, row: int, column: int) -> np.ndarray | int:
     if row and column:
-        left, above = planes[..., row, column - 1], planes[..., row - 1, column]
-        return _median(left, above, planes[..., row - 1, column - 1])
+        left, above = planes[row, column - 1], planes[row - 1, column]
+        return _median(left, above, planes[row - 1, column - 1])
     if column:
-        return planes[..., row, column - 1]
-    return planes[..., row - 1, column] if row else 0
+        return planes[row, column - 1]
+    return planes[row - 1, column] if row else 0
 
 
 def _colour_differences(images: np.ndarray) -> np.ndarray:

@@ -48,7 +48,7 @@ class _Stage(NamedTuple):
     strengths: Tensor
 
 
-def auto_augment(images: Tensor, policy: PolicyName, generator: torch.Generator) -> Tensor:
+def auto_augment(images: Tensor, policy: str, generator: torch.Generator) -> Tensor:
     """Apply one random sub-policy to each image.
 
     Args:
@@ -95,7 +95,7 @@ def _staged(images: Tensor, stage: _Stage, chosen: Tensor, signs: Tensor) -> Ten
 
 
 @cache
-def _stages(policy: PolicyName) -> tuple[_Stage, ...]:
+def _stages(policy: str) -> tuple[_Stage, ...]:
     try:
         from kornia.augmentation.auto.autoaugment.autoaugment import cifar10_policy, svhn_policy
     except ImportError:

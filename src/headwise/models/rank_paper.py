@@ -72,11 +72,16 @@ class FusedSoftmax(Weighting):
         whole = isinstance(heads.mask, Everything)
         triple = (heads.queries, heads.keys, heads.values)
         mixed = scaled_dot_product_attention(
-            *(pad(part, (0, -part.shape[-1] % LANES)) for part in triple),
+            *map(_filled, triple),
             attn_mask=None if whole else heads.mask.allowed(heads.grid),
             scale=1 / heads.temperature,
         )
         return mixed[..., : heads.values.shape[-1]]
+
+
+def _filled(part: Tensor) -> Tensor:
+    missing = -part.shape[-1] % LANES
+    return pad(part, (0, missing)) if missing else part
 
 
 @dataclass(frozen=True)
