@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headwise.attention import Attention, AttentionView, mha
     from headwise.errors import HeadwiseError
     from headwise.geometry import HeadGeometry, LatentGeometry
-    from headwise.probing import RankMonitor, capture
+    from headwise.probing import RankMonitor, Scan, capture, scan
     from headwise.progress import Progress
     from headwise.spectra import (
         Absolute,
@@ -63,6 +63,7 @@ __all__ = [
     "Progress",
     "RankMonitor",
     "Relative",
+    "Scan",
     "Spectrum",
     "Values",
     "__version__",
@@ -79,6 +80,7 @@ __all__ = [
     "plateau_ratio",
     "predict_ratio",
     "read_array",
+    "scan",
     "softmax_ratio",
     "spectrum",
 ]
@@ -101,6 +103,7 @@ _HOME = {
     "Measurement": "spectra",
     "Progress": "progress",
     "RankMonitor": "probing",
+    "Scan": "probing",
     "Relative": "spectra",
     "Spectrum": "spectra",
     "Values": "theory",
@@ -117,6 +120,7 @@ _HOME = {
     "plateau_ratio": "theory",
     "predict_ratio": "theory",
     "read_array": "arrays",
+    "scan": "probing",
     "softmax_ratio": "theory",
     "spectrum": "spectra",
 }

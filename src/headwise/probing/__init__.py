@@ -2,13 +2,17 @@
 
 from headwise.probing.monitor import CollapseWarning, LayerRank, RankMonitor
 from headwise.probing.reading import Keep, attention_layers, capture, views
+from headwise.probing.scanning import HeadRow, Scan, scan
 
 __all__ = [
     "CollapseWarning",
+    "HeadRow",
     "Keep",
     "LayerRank",
     "RankMonitor",
+    "Scan",
     "attention_layers",
     "capture",
+    "scan",
     "views",
 ]
