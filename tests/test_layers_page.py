@@ -11,13 +11,14 @@ PAGE = Path(__file__).parents[1] / "docs" / "layers.md"
 def test_the_examples_run(capsys):
     pytest.importorskip("transformers")
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
     assert names["y"].shape == (8, 16, 64)
     assert names["A"].shape == (8, 4096, 16, 16)
     assert names["config"].head_dim == 24
+    assert len(names["found"].rows) == 16
     assert "blocks.0.attention" in capsys.readouterr().out
 
 
