@@ -1,9 +1,14 @@
 """Exhibits of the heads paper that train: their questions, and what they make of the answers."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from headwise.experiments.training_cost import H200, cheap_first, run_seconds, step_seconds
 from headwise.experiments.training_run import TrainingRun
+from headwise.papers import catalogue
+from headwise.papers.catalogue import record_path
 from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.heads2024.figure_in_context import FIGURE_IN_CONTEXT
 from headwise.papers.heads2024.figure_large_n import FIGURE_LARGE_N
@@ -12,8 +17,12 @@ from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
 from headwise.papers.heads2024.figure_role_of_n import FIGURE_ROLE_OF_N
 from headwise.papers.heads2024.figure_saturation import FIGURE_SATURATION
 from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
+from headwise.papers.pages import figures_of, summary_table
 from headwise.papers.printed import printed_table
-from headwise.runs import Record
+from headwise.papers.recorded import record
+from headwise.papers.reproduction import best_recorded
+from headwise.report import draw
+from headwise.runs import Record, Records
 from papers.heads2024.inventing import SOURCE, TRAINED, invented, presented
 
 
@@ -170,3 +179,65 @@ def test_costs_grow_with_what_is_done():
     rows = dear.batch * dear.tokens * dear.layers
     products = 6 * rows * 64 * (4 * 4096 + 2 * 2048) * len(dear.seeds)
     assert step_seconds(dear) >= products / H200.flops
+
+
+@pytest.fixture
+def with_a_part(tmp_path, monkeypatch):
+    """The recorded rows of scale gpu, and three layers with c = 1 and two seeds of scale paper."""
+    name = Path(record_path(FIGURE_RANK_DEPTH.name, "gpu"))
+    (tmp_path / "heads2024").mkdir()
+    shutil.copy(name, tmp_path / "heads2024")
+    part = [
+        invented(spec, lambda _: 0.5)
+        for spec in FIGURE_RANK_DEPTH.specs(Scale.PAPER)
+        if (spec.layers, spec.copies, spec.seeds) == (3, 1, (0, 1))
+    ]
+    record(FIGURE_RANK_DEPTH, Scale.PAPER, Records(part), tmp_path)
+    monkeypatch.setattr(catalogue, "RECORDS", tmp_path)
+    return part
+
+
+def test_a_part_of_the_papers_scale_stands_beside_the_whole_smaller_one(with_a_part):
+    gpu, paper = best_recorded(FIGURE_RANK_DEPTH)
+    assert (gpu.wanted.scale, gpu.problem) == (Scale.GPU, "")
+    assert (paper.wanted.scale, paper.problem) == (Scale.PAPER, "238 missing of 252")
+    assert len(with_a_part) == 14
+    assert paper.shown.remarks[0] == (
+        "Only 14 of 252 runs of this scale are there. Missing are all with seeds 2, 3, 4; "
+        "layers 1, 5; copies 8, 64."
+    )
+    assert {cell.name.rpartition(",")[0] for cell in paper.shown.cells} == {"3 layers, c 1"}
+    panels = figures_of([gpu, paper])[FIGURE_RANK_DEPTH.name]
+    assert [panel.title for panel in panels[-2:]] == ["3 layers, scale paper"] * 2
+    assert len(draw(panels).axes) == len(gpu.shown.panels) + 2
+    assert [row[2] for row in summary_table([gpu, paper]).rows] == ["gpu", "paper, in part"]
+
+
+def test_one_layer_on_fresh_data_stands_beside_the_authors_sweep():
+    found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda spec: 0.5)
+    (table,) = [table for table in found.tables if "authors" in table.title]
+    assert [row[:2] for row in table.rows] == [
+        (64, 0.061), (32, 0.721), (16, 0.827), (8, 0.863), (4, 0.878), (2, 0.885), (1, 0.889)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("losses", "holds"),
+    [
+        ({("concatenated", 3): 0.1}, [True, True, True]),
+        ({("additive", 1): 0.1}, [False, True, False]),
+        ({("concatenated", 1): 0.1, ("concatenated", 3): 0.1}, [True, False, True]),
+    ],
+)
+def test_what_the_talk_says_of_positions_can_fail(losses, holds):
+    found = presented(
+        FIGURE_POSITIONS, Scale.GPU, lambda spec: losses.get((spec.positions, spec.layers), 0.5)
+    )
+    assert [claim.holds for claim in found.claims] == holds
+    assert all(claim.printed.startswith("talk") for claim in found.claims)
+
+
+def test_more_points_make_low_rank_worse_can_fail():
+    rising = presented(FIGURE_ROLE_OF_N, Scale.GPU, lambda spec: spec.tokens / 300)
+    falling = presented(FIGURE_ROLE_OF_N, Scale.GPU, lambda spec: 1 / spec.tokens)
+    assert [rising.claims[0].holds, falling.claims[0].holds] == [True, False]

@@ -7,8 +7,8 @@ import pytest
 
 from headwise.experiments.kinds import Kinds
 from headwise.papers.catalogue import CATALOGUE, ENTRIES, chosen
-from headwise.papers.comparison import FLOOR, Cell, verdict
-from headwise.papers.exhibit import Scale
+from headwise.papers.comparison import FLOOR, Cell, verdict, within_noise
+from headwise.papers.exhibit import Claim, Scale
 from headwise.papers.kinds.rank_rows import Pooled, falls, grows
 from headwise.runs import Provenance, Record, Records, parsed_spec
 from headwise.theory.barrier import rank_barrier
@@ -263,3 +263,35 @@ def test_noise_is_no_rise():
     assert not grows(points(0.10, 0.11, 0.12))
     assert falls(points(0.6, 0.5, 0.1))
     assert not falls(points(0.1, 0.5, 0.6))
+
+
+def test_numbers_of_the_text_are_compared_and_can_differ():
+    def as_said(spec):
+        levels = {2: 0.1, 4: 0.2, 8: 0.4, 16: 0.5, 32: 0.55, 64: 0.6, 96: 0.62, 192: 0.63}
+        return levels[spec.head_dim]
+
+    said = planted(RANK2026["figure_1"], as_said)
+    assert [cell.printed for cell in said.cells] == [0.10, 0.01, 0.63]
+    assert all(cell.agrees for cell in said.cells)
+    assert not any(cell.agrees for cell in planted(RANK2026["figure_1"], flat).cells[::2])
+
+
+def test_printed_claims_and_ours_are_told_apart():
+    shown = planted(RANK2026["figure_1"], saturating)
+    assert len(shown.claims_by(printed=True)) == len(shown.claims) == 3
+    assert Claim("it is so", True).source == "ours"
+    assert Claim("it is so", True, "§2.1").source == "printed, §2.1"
+
+
+def test_exhibits_of_no_paper_are_listed_as_ours():
+    ours = {exhibit.name for exhibit in CATALOGUE if not exhibit.printed}
+    assert {name for name in ours if name.startswith("beyond/")} == {
+        exhibit.name for exhibit in CATALOGUE if exhibit.name.startswith("beyond/")
+    }
+    assert "heads2024/figure_saturation" in ours
+    assert "rank2026/table_1" not in ours
+
+
+def test_standard_errors_alone_are_counted_beside_the_rule():
+    cells = [Cell("a", 0.5, 0.51, 0.001), Cell("b", 0.5, 0.502, 0.001)]
+    assert (verdict(cells), within_noise(cells)) == ("all 2 agree", "1 of 2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwise.experiments.train_incontext import TrainInContext
 from headwise.experiments.training_cost import cheap_first
 from headwise.papers.comparison import OTHER_SIZES
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.papers.heads2024.remarks import schedule_remarks
 from headwise.papers.heads2024.schedules import IN_CONTEXT, IN_CONTEXT_HIGH
 from headwise.papers.kinds.trained_rows import (
@@ -62,7 +62,7 @@ def _present(answers: Answers) -> Presentation:
     )
 
 
-def _claims(rows: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
+def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
     """For the fewest dimensions; in miniature nothing is trained long enough to judge."""
     if scale is Scale.MINIATURE:
         return ()
@@ -71,8 +71,16 @@ def _claims(rows: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
     errors = {heads: point.mean for heads, point in points.items()}
     fewest, most, least_error = errors[min(errors)], errors[max(errors)], min(errors.values())
     return (
-        ("the most heads have at least twice the error of the best number", most > 2 * least_error),
-        ("a few heads are better than one", fewest > least_error),
+        Claim(
+            "the most heads have at least twice the error of the best number",
+            most > 2 * least_error,
+            "figure of in-context regression",
+        ),
+        Claim(
+            "a few heads are better than one",
+            fewest > least_error,
+            "figure of in-context regression",
+        ),
     )
 
 

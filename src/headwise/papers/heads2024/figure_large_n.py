@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.remarks import (
     epoch_remarks,
     schedule_remarks,
@@ -59,7 +59,7 @@ def _present(answers: Answers) -> Presentation:
     )
 
 
-def _claims(answers: Answers) -> tuple[tuple[str, bool], ...]:
+def _claims(answers: Answers) -> tuple[Claim, ...]:
     """In miniature nothing is trained long enough to judge."""
     if answers.scale is Scale.MINIATURE:
         return ()
@@ -67,8 +67,12 @@ def _claims(answers: Answers) -> tuple[tuple[str, bool], ...]:
     trivial = {row["tokens"]: row["trivial"] for row in answers.rows()}
     shares = [error / trivial[tokens] for tokens, error in errors.items()]
     return (
-        ("the error of the lowest rank rises with N", _rises(list(errors.values()))),
-        ("as a share of the trivial error, which depends on N, it does", _rises(shares)),
+        Claim(
+            "the error of the lowest rank rises with N",
+            _rises(list(errors.values())),
+            "talk, role of N",
+        ),
+        Claim("as a share of the trivial error, which depends on N, it does", _rises(shares)),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headwise.experiments.training_cost import cheap_first
-from headwise.papers.comparison import OTHER_SIZES, Cell
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.comparison import OTHER_SIZES, SHARE, Cell
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.remarks import (
     epoch_remarks,
     left_out_remark,
@@ -64,6 +66,7 @@ def _present(answers: Answers) -> Presentation:
         cells=_cells(rows, printed),
         uncompared=OTHER_SIZES,
         tables=(protocol_table(rows, fields),),
+        claims=_claims(rows) if printed else (),
         remarks=(
             *schedule_remarks(answers, "200,000 steps of 256 and five"),
             *unlike_remark({depth_words(n): own for n, own in by_depth.items()}),
@@ -73,6 +76,43 @@ def _present(answers: Answers) -> Presentation:
             *diverged_remark(rows),
         ),
     )
+
+
+def _claims(rows: list[Row]) -> tuple[Claim, ...]:
+    """What the talk says of positions; to help is to take at least a fifth off the error."""
+    added, one, deep = (
+        _ratios(rows, "additive", lambda depth: True),
+        _ratios(rows, "concatenated", lambda depth: depth == 1),
+        _ratios(rows, "concatenated", lambda depth: depth > 1),
+    )
+    place = "talk, modifying attention; a fifth is our measure"
+    return (
+        Claim("added positions do not help below full rank", _none_helps(added), place),
+        Claim("appended positions do not help one layer of low rank", _none_helps(one), place),
+        Claim(
+            "appended positions help low rank with several layers",
+            bool(deep) and all(ratio <= 1 - SHARE for ratio in deep),
+            place,
+        ),
+    )
+
+
+def _none_helps(ratios: list[float]) -> bool:
+    return bool(ratios) and all(ratio > 1 - SHARE for ratio in ratios)
+
+
+def _ratios(rows: list[Row], positions: str, deep: Callable[[int], bool]) -> list[float]:
+    """The error on fresh data with positions over that without, by depth and rank below full."""
+    found = []
+    for depth in sorted({row["layers"] for row in rows if deep(row["layers"])}):
+        own = [r for r in rows if (r["layers"], r["protocol"]) == (depth, "fresh")]
+        low = [row for row in own if row["rank"] < row["width"]]
+        with_them, without = (
+            seeds_by([r for r in low if r["positions"] == p], "rank", "test_loss")
+            for p in (positions, "none")
+        )
+        found += [with_them[r].mean / without[r].mean for r in with_them if r in without]
+    return found
 
 
 def _left_out(rows: list[Row], printed: Printed) -> tuple[str, ...]:
@@ -117,4 +157,5 @@ FIGURE_POSITIONS = Exhibit(
     present=_present,
     printed="the figure of positions",
     compared_at=(Scale.GPU, Scale.PAPER),
+    partial=True,
 )

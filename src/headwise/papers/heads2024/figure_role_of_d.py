@@ -64,4 +64,5 @@ FIGURE_ROLE_OF_D = Exhibit(
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in ROLE_OF_D},
     present=_present,
     printed="the figure of the role of d",
+    partial=True,
 )

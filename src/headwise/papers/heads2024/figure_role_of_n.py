@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwise.papers.comparison import OTHER_SIZES
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.remarks import (
     epoch_remarks,
     left_out_remark,
@@ -21,7 +21,7 @@ from headwise.papers.heads2024.trained import (
 )
 from headwise.papers.kinds.trained_rows import Place, diverged_remark, seeds_by, trained_cell
 from headwise.papers.printed import printed_table
-from headwise.runs import Spec
+from headwise.runs import Row, Spec
 
 #: Width and copies: the paper's are 64 and 64, H = d²/r heads.
 SIZES = {Scale.MINIATURE: (8, 2), Scale.LAPTOP: (16, 4)}
@@ -52,6 +52,7 @@ def _present(answers: Answers) -> Presentation:
         cells=tuple(cells),
         uncompared=OTHER_SIZES,
         tables=(protocol_table(rows, {"tokens": "N", "rank": "r"}),),
+        claims=_claims(rows) if printed else (),
         remarks=(
             *schedule_remarks(answers, "200,000 steps of 256 at rate 0.005 and five"),
             *unlike_remark({"": labelled}),
@@ -61,6 +62,18 @@ def _present(answers: Answers) -> Presentation:
             *diverged_remark(rows),
         ),
     )
+
+
+def _claims(rows: list[Row]) -> tuple[Claim, ...]:
+    """At every rank that all numbers of points have, the error on fresh data rises with N."""
+    fresh = [row for row in rows if row["protocol"] == "fresh"]
+    sizes = sorted({row["tokens"] for row in fresh})
+    by_size = [seeds_by([r for r in fresh if r["tokens"] == n], "rank", "test_loss") for n in sizes]
+    shared = sorted(set.intersection(*(set(found) for found in by_size))) if by_size else []
+    lowest = [found[shared[0]].mean for found in by_size] if shared else []
+    rises = len(lowest) > 1 and lowest == sorted(lowest)
+    at = f" (here at rank {shared[0]}, fresh data)" if shared else ""
+    return (Claim(f"more points make low rank worse{at}", rises, "talk, role of N"),)
 
 
 def _printed() -> dict[str, dict[Place, float]]:
@@ -78,4 +91,5 @@ FIGURE_ROLE_OF_N = Exhibit(
     present=_present,
     printed="the figure of the role of N",
     compared_at=(Scale.GPU, Scale.PAPER),
+    partial=True,
 )

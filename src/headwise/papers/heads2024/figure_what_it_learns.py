@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from headwise.papers.comparison import OTHER_SIZES
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.heads2024.figure_rank_depth import questions
 from headwise.papers.heads2024.remarks import schedule_remarks, unlike_remark
 from headwise.papers.heads2024.schedules import GENTLE
@@ -105,12 +105,18 @@ def _panels(rows: list[Row], protocol: str, printed: Printed) -> tuple[Panel, Pa
     )
 
 
-def _claims(full: list[Row], scale: Scale) -> tuple[tuple[str, bool], ...]:
+def _claims(full: list[Row], scale: Scale) -> tuple[Claim, ...]:
     """In miniature nothing is trained long enough to judge."""
     if scale is Scale.MINIATURE:
         return ()
     pointing = all(row["angle"] > 160 for row in survivors(full) if row["protocol"] == "fixed")
-    return (("full-rank heads point at −I: a median angle above 160 degrees", pointing),)
+    return (
+        Claim(
+            "full-rank heads point at −I: a median angle above 160 degrees",
+            pointing,
+            "talk, what full rank learns; 160 is our measure",
+        ),
+    )
 
 
 def _printed() -> Printed:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from headwise.experiments.bound_heads import BoundHeads
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.printed import printed_table
 from headwise.report import Table
 from headwise.runs import Spec
@@ -68,9 +68,10 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         tables=(Table(columns, tuple(rows), title="Models, and what their heads can do alone"),),
         claims=(
-            (
+            Claim(
                 "every model of the survey has fewer than d heads of rank at most d/4",
                 few_and_low(list(map(_spec, printed_table("heads2024_models")))),
+                "survey of models",
             ),
         ),
         remarks=(

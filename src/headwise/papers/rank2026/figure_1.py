@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+import math
+
+from headwise.papers.comparison import Cell
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.kinds.rank_rows import Place, Pooled, grows, pooled_by, rank_curve
 from headwise.papers.kinds.rank_sweep import (
     HEAD_DIMS,
@@ -37,6 +40,7 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         panels=(rank_panel("Rank rises with the head dimension, then levels off", [curve]),),
         tables=(_table(answers, points),),
+        cells=_cells(points) if answers.scale is Scale.PAPER else (),
         claims=_claims(points) if answers.scale is Scale.PAPER else (),
         remarks=_remarks(answers.scale),
     )
@@ -73,14 +77,41 @@ def _table(answers: Answers, points: dict[Place, Pooled]) -> Table:
     return Table(columns, tuple(rows), title="Measured and predicted")
 
 
-def _claims(points: dict[Place, Pooled]) -> tuple[tuple[str, bool], ...]:
+#: What the text says of the figure, in numbers: words, printed value, head dimensions.
+IN_WORDS = (
+    ("gain from d_h 8 to 16 (§2.1, text)", 0.10, (8, 16)),
+    ("gain from d_h 96 to 192 (§2.1, text)", 0.01, (96, 192)),
+)
+
+
+def _cells(points: dict[Place, Pooled]) -> tuple[Cell, ...]:
+    """The numbers that the text names; the figure's own values are not on record."""
+    gains = tuple(
+        Cell(
+            name,
+            printed,
+            points[two].mean - points[one].mean,
+            math.hypot(points[one].stderr, points[two].stderr),
+        )
+        for name, printed, (one, two) in IN_WORDS
+    )
+    last = points[max(points)]
+    return (*gains, Cell("level at d_h 192 (§2.1, text)", 0.63, last.mean, last.stderr))
+
+
+def _claims(points: dict[Place, Pooled]) -> tuple[Claim, ...]:
     return (
-        ("Rank grows with the head dimension.", grows(points)),
-        (
+        Claim("Rank grows with the head dimension.", grows(points), "§2.1"),
+        Claim(
             "It levels off: the last doubling adds less than a quarter of the first.",
             levels_off(points),
+            "§2.1; a quarter is our measure",
         ),
-        (f"It levels off near 0.63 (at d_h = {max(points)}, within 0.05).", levels_near(points)),
+        Claim(
+            f"It levels off near 0.63 (at d_h = {max(points)}, within 0.05).",
+            levels_near(points),
+            "§2.1; 0.05 is our measure",
+        ),
     )
 
 

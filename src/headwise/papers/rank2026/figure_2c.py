@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.kinds.rank_rows import Place, Pooled
 from headwise.papers.kinds.rank_sweep import (
     SMALLER,
@@ -86,9 +86,9 @@ def _table(points: Points, answers: Answers) -> Table:
     return Table((*columns, *measured), tuple(rows), title="The exact mixtures")
 
 
-def _claims(points: Points) -> tuple[tuple[str, bool], ...]:
+def _claims(points: Points) -> tuple[Claim, ...]:
     return tuple(
-        (f"{name}, {reading}: {words}", holds)
+        Claim(f"{name}, {reading}: {words}", holds, "Figure 2c")
         for name, pair in MIXTURES.items()
         for reading, inputs in zip(READINGS, pair, strict=True)
         for words, holds in (

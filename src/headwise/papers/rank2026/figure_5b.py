@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.kinds.rank_rows import Place, Pooled, widest
 from headwise.papers.kinds.rank_sweep import (
     NEAR,
@@ -63,14 +63,19 @@ def _certainty(answers: Answers) -> Table:
     )
 
 
-def _claims(points: Points) -> tuple[tuple[str, bool], ...]:
+def _claims(points: Points) -> tuple[Claim, ...]:
     return (
-        (
+        Claim(
             "The temperature hardly matters: at every head dimension all lie within 0.05.",
             widest(points.values()) <= NEAR,
+            "Figure 5b; 0.05 is our measure",
         ),
         *(
-            (f"T = {heat:g}: rank levels off near 0.63 (at d_h = 192, within 0.05).", near)
+            Claim(
+                f"T = {heat:g}: rank levels off near 0.63 (at d_h = 192, within 0.05).",
+                near,
+                "Figure 5b",
+            )
             for heat, near in ((heat, levels_near(found)) for heat, found in points.items())
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headwise.experiments.measure_rank import MeasureRank
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.papers.kinds.rank_rows import Place, Pooled, falls, pooled_by, rank_curve
 from headwise.papers.kinds.rank_sweep import HEAD_DIMS, SMALLER, rank_panel, rank_sweep
 from headwise.report import Curve, Line, Panel, Table
@@ -138,7 +138,7 @@ def _rate(found: Found) -> float:
     return (found[last] / found[first]) ** (1 / (last - first))
 
 
-def _claims(points: Points, collapse: dict[str, dict[str, Found]]) -> tuple[tuple[str, bool], ...]:
+def _claims(points: Points, collapse: dict[str, dict[str, Found]]) -> tuple[Claim, ...]:
     by_depth: list[dict[Place, Pooled]] = [
         {layer: points[layer][r] for layer in points} for r in points[1]
     ]
@@ -147,16 +147,17 @@ def _claims(points: Points, collapse: dict[str, dict[str, Found]]) -> tuple[tupl
         for weights, stacks in collapse.items()
     }
     return (
-        (
+        Claim(
             "Deeper layers are lower in rank: the last is below the first at every head dimension.",
             all(falls({1: found[1], 2: found[max(found)]}) for found in by_depth),
+            "Figure 5c",
         ),
-        (
+        Claim(
             "No layer is higher than the one before it by more than three standard errors.",
             all(falls(found) for found in by_depth),
         ),
         *(
-            (
+            Claim(
                 f"{WEIGHTS[weights]}: skip connections at least halve the collapse, with the MLP "
                 "and without.",
                 found["skip and MLP"] >= 2 * found["no skip, MLP"]

@@ -6,7 +6,7 @@ import math
 
 from headwise.experiments.orthonormality import Orthonormality
 from headwise.papers.comparison import STANDARD_ERRORS
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.papers.kinds.rank_rows import falls, pooled_by, rank_curve
 from headwise.papers.kinds.rank_sweep import HEAD_DIMS
 from headwise.report import Panel, Table
@@ -93,18 +93,18 @@ def _root_mean_square_cosine(row: Row) -> float:
     return math.sqrt(row["mean_square"] * n**4 / (n * (n - 1)))
 
 
-def _claims(answers: Answers) -> tuple[tuple[str, bool], ...]:
+def _claims(answers: Answers) -> tuple[Claim, ...]:
     dims = answers.values("head_dim")
     largest = answers.rows(head_dim=max(dims))
     return (
         *(
-            (f"{name}: the measure falls as the dimension grows.", holds)
+            Claim(f"{name}: the measure falls as the dimension grows.", holds, "Figure 6")
             for name, holds in (
                 (name, falls(pooled_by(answers.rows(width=width), "head_dim")))
                 for name, width in SOURCES.items()
             )
         ),
-        (
+        Claim(
             "Its mean square is the expected one, within four standard errors everywhere.",
             all(abs(_deviation(row)) <= STANDARD_ERRORS + 1 for row in answers.rows()),
         ),
@@ -112,12 +112,12 @@ def _claims(answers: Answers) -> tuple[tuple[str, bool], ...]:
     )
 
 
-def _at_the_end(scale: Scale, dim: int, rows: list[Row]) -> tuple[tuple[str, bool], ...]:
+def _at_the_end(scale: Scale, dim: int, rows: list[Row]) -> tuple[Claim, ...]:
     """Said at the printed size alone: in miniature the last dimension is smaller."""
     if scale is not Scale.PAPER:
         return ()
     return (
-        (
+        Claim(
             f"At {dim} dimensions a typical cosine is at most {SMALL_COSINE}, and so the "
             "vectors are nearly orthonormal.",
             all(_root_mean_square_cosine(row) <= SMALL_COSINE for row in rows),
