@@ -4,13 +4,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := @$(BIN)/pip --disable-pip-version-check install --quiet --quiet -c constraints.txt
 
-.PHONY: demo test check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records
+.PHONY: demo test test-all check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records
 
 demo: .venv/.runs
 	@$(BIN)/headwise advise --out local/advice.html
 
+# What people run: a few minutes. test-all adds kills, clusters, end-to-end runs and
+# documentation drift, with coverage, and is what .ci/run calls.
 test: check
-	$(BIN)/pytest -n auto -q
+	$(BIN)/pytest -n auto -q -m "not slow"
+
+test-all: check
+	$(BIN)/pytest -n auto -q --cov=headwise --cov-report=term:skip-covered
 
 check: lint types contract
 

@@ -1,5 +1,6 @@
 """What every test and every documentation example may use."""
 
+import signal
 from importlib.util import find_spec
 
 import pytest
@@ -11,6 +12,33 @@ collect_ignore_glob = [] if find_spec("triton") else ["src/headwise/*/*_triton.p
 
 # Tests run side by side; one thread each keeps them from waiting for one another.
 torch.set_num_threads(1)
+
+
+# Started in the background (nohup make test &), a process inherits an ignored SIGINT, and so do
+# the processes that tests start and interrupt. Restore Python's own handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+#: Files whose tests are slow: kills, clusters, end-to-end runs, documentation drift.
+SLOW = (
+    "tests/runs/test_endurance.py",
+    "tests/runs/test_executors.py",
+    "tests/runs/test_how_to.py",
+    "tests/golden/test_golden.py",
+    "tests/cli/test_manners.py",
+    "tests/test_readme.py",
+    "tests/test_layers_page.py",
+    "tests/training/test_page.py",
+    "tests/benchmarks",
+    "tests/papers",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow files, so that ``-m "not slow"`` leaves them out."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -38,10 +38,16 @@ def test_test_runs_every_check():
         assert f".venv/bin/{tool}" in plan
 
 
-def test_ci_calls_the_readmes_test_command():
+def test_test_all_adds_the_slow_tests_and_coverage():
+    assert '-m "not slow"' in planned("test")
+    assert "not slow" not in planned("test-all")
+    assert "--cov=headwise" in planned("test-all")
+
+
+def test_ci_runs_every_test():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert script.read_text().rstrip().splitlines()[-1] == "make test"
+    assert script.read_text().rstrip().splitlines()[-1] == "make test-all"
 
 
 def test_every_target_is_phony_or_a_file():

@@ -62,12 +62,16 @@ def root(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with 0, 1, 2 or 130."""
     print_in_any_encoding()
+    stdout = sys.stdout
     try:
         code = _run(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
     except BrokenPipeError:
-        close_quietly(sys.stdout)
+        close_quietly(stdout)
         code = 0
+    except SystemExit as left:
+        # typer exits with 1 when the reader of a pipe is gone, and replaces the stream.
+        code = left.code if sys.stdout is stdout else 0
     sys.exit(code)
 
 
