@@ -24,6 +24,7 @@ from headwise.cli.law import law
 from headwise.cli.rank import rank
 from headwise.cli.report import report
 from headwise.cli.reproduce import reproduce
+from headwise.cli.scan import scan
 from headwise.errors import HeadwiseError, ParameterError, StoppedError
 from headwise.version import __version__
 
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command("advise")(advise)
 app.command("rank")(rank)
+app.command("scan")(scan)
 app.command("law")(law)
 app.command("bound")(bound)
 app.command("reproduce")(reproduce)

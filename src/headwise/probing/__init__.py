@@ -2,7 +2,7 @@
 
 from headwise.probing.monitor import CollapseWarning, LayerRank, RankMonitor
 from headwise.probing.reading import Keep, attention_layers, capture, views
-from headwise.probing.scanning import HeadRow, Scan, scan
+from headwise.probing.scanning import HeadRow, Scan, scan, scan_checkpoint
 
 __all__ = [
     "CollapseWarning",
@@ -14,5 +14,6 @@ __all__ = [
     "attention_layers",
     "capture",
     "scan",
+    "scan_checkpoint",
     "views",
 ]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.attention.view import AttentionMaps, AttentionView
-from headwise.errors import BadInputError, MissingExtraError
+from headwise.errors import BadInputError, MissingExtraError, needs_extra
 from headwise.probing.reading import Read, capture
 from headwise.spectra import measure
 from headwise.spectra.ranks import numerical_rank
@@ -249,3 +249,45 @@ def _refuse_not_finite(name: str, view: Read) -> None:
             f"expected finite activations, got NaN or infinity in layer {name!r}",
             hint="check the inputs and the layers before it",
         )
+
+
+def scan_checkpoint(folder: str | Path, text: str, *, length: int = 512) -> Scan:
+    """Load a Hugging Face checkpoint from a folder and scan it on a text.
+
+    Args:
+        folder: A folder with config.json, weights and a tokenizer.
+        text: The text; it is cut to ``length`` tokens.
+        length: The largest number of tokens.
+
+    Returns:
+        The rows, one for each layer and head.
+
+    Raises:
+        BadInputError: The folder has no config or tokenizer, or the text has no tokens.
+        MissingExtraError: transformers is not installed.
+    """
+    folder = Path(folder)
+    if not (folder / "config.json").is_file():
+        raise BadInputError(
+            f"expected a folder with a config.json, got {str(folder)!r}",
+            hint="pass the folder that save_pretrained wrote",
+        )
+    try:
+        from transformers import AutoModel, AutoTokenizer
+    except ImportError:
+        raise needs_extra("transformers", "hub") from None
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        model = AutoModel.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise BadInputError(
+            f"expected a checkpoint with a tokenizer in {str(folder)!r}: "
+            f"{str(error).splitlines()[0]}",
+            hint="save the model and its tokenizer into one folder",
+        ) from None
+    batch = tokenizer(text, return_tensors="pt", truncation=True, max_length=length)
+    if not text.strip() or batch["input_ids"].shape[-1] < 2:
+        raise BadInputError(
+            "expected a text of at least two tokens, got fewer", hint="pass a longer text"
+        )
+    return scan(model, dict(batch))
