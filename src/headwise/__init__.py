@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headwise.attention import Attention, AttentionView, mha
     from headwise.errors import HeadwiseError
     from headwise.geometry import HeadGeometry, LatentGeometry
+    from headwise.papers.reproduce import Reproduction, reproduce
     from headwise.probing import RankMonitor, Scan, capture, scan
     from headwise.progress import Progress
     from headwise.spectra import (
@@ -63,6 +64,7 @@ __all__ = [
     "Progress",
     "RankMonitor",
     "Relative",
+    "Reproduction",
     "Scan",
     "Spectrum",
     "Values",
@@ -80,6 +82,7 @@ __all__ = [
     "plateau_ratio",
     "predict_ratio",
     "read_array",
+    "reproduce",
     "scan",
     "softmax_ratio",
     "spectrum",
@@ -105,6 +108,7 @@ _HOME = {
     "RankMonitor": "probing",
     "Scan": "probing",
     "Relative": "spectra",
+    "Reproduction": "papers.reproduce",
     "Spectrum": "spectra",
     "Values": "theory",
     "advise": "advice",
@@ -120,6 +124,7 @@ _HOME = {
     "plateau_ratio": "theory",
     "predict_ratio": "theory",
     "read_array": "arrays",
+    "reproduce": "papers.reproduce",
     "scan": "probing",
     "softmax_ratio": "theory",
     "spectrum": "spectra",

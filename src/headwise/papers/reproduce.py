@@ -24,6 +24,10 @@ Place = str | os.PathLike[str]
 class Reproduction:
     """Exhibits that were reproduced.
 
+    >>> found = reproduce("heads2024/table_models", from_records=True)
+    >>> found.summary().columns[:3]
+    ('exhibit', 'printed as', 'scale')
+
     Attributes:
         exhibits: Each exhibit with its presentation, or with the reason why there is none.
         files: The report and the figures that were written; the report comes first.
