@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwise.progress import Progress
     from headwise.spectra import (
         Absolute,
-        Count,
+        Certificate,
         Counts,
         DtypeFloor,
         Estimate,
@@ -51,8 +51,8 @@ __all__ = [
     "Attention",
     "AttentionView",
     "Budget",
+    "Certificate",
     "Constraints",
-    "Count",
     "Counts",
     "DtypeFloor",
     "Estimate",
@@ -95,7 +95,7 @@ _HOME = {
     "AttentionView": "attention",
     "Budget": "advice",
     "Constraints": "advice",
-    "Count": "spectra",
+    "Certificate": "spectra",
     "Counts": "spectra",
     "DtypeFloor": "spectra",
     "Estimate": "spectra",

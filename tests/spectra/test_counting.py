@@ -159,7 +159,7 @@ def test_bfloat16_attention_does_not_look_full():
     rounded = weights.bfloat16()
     assert int(svd_rank(weights)) == 15
     assert int(svd_rank(rounded)) > 500
-    found = count(rounded)[0]
+    found = count(rounded).item()
     assert found.low <= 15 <= found.high
     assert not found.exact
 

@@ -1,20 +1,24 @@
 import math
+import sys
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwise.errors import BadInputError, UndecidedError
+from headwise.errors import BadInputError, MissingExtraError, UndecidedError
 from headwise.spectra import (
-    Count,
+    Certificate,
     Counts,
     Spectrum,
+    count,
     effective_rank,
     energy_rank,
+    measure,
     numerical_rank,
     stable_rank,
 )
+from oracles import normal
 
 ZERO = Spectrum(torch.zeros(5, dtype=torch.float64))
 ONE = Spectrum(torch.tensor([3.0, 0, 0, 0, 0], dtype=torch.float64))
@@ -57,23 +61,23 @@ def test_an_interval_where_a_value_may_lie_on_either_side():
     spectrum = Spectrum(torch.tensor([1.0, 0.5 + 1e-6, 0.1], dtype=torch.float64))
     half = torch.tensor(0.5, dtype=torch.float64)
     counts = numerical_rank(spectrum, half, torch.tensor(1e-5, dtype=torch.float64))
-    assert (counts[0].low, counts[0].high) == (1, 2)
-    assert not counts[0].exact
+    assert (counts.item().low, counts.item().high) == (1, 2)
+    assert not counts.item().exact
     with pytest.raises(UndecidedError, match=r"between 1 and 2.*pass float64 logits"):
-        int(counts[0])
+        int(counts.item())
     with pytest.raises(UndecidedError, match="1 of 1 ranks"):
         _ = counts.values
     assert int(numerical_rank(spectrum, half, torch.tensor(1e-8, dtype=torch.float64))) == 2
 
 
 def test_a_count_is_an_index_when_exact():
-    assert list(range(Count(3, 3, 0.0, "svd"))) == [0, 1, 2]
-    assert str(Count(3, 3, 0.0, "svd")) == "3"
-    assert str(Count(3, 5, 0.0, "svd")) == "3 to 5"
+    assert list(range(Certificate(3, 3, 0.0, "svd"))) == [0, 1, 2]
+    assert str(Certificate(3, 3, 0.0, "svd")) == "3"
+    assert str(Certificate(3, 5, 0.0, "svd")) == "3 to 5"
 
 
 def test_a_batch_is_not_one_number():
-    counts = Counts.of([Count(1, 1, 0.0, "svd"), Count(2, 2, 0.0, "svd")])
+    counts = Counts.of([Certificate(1, 1, 0.0, "svd"), Certificate(2, 2, 0.0, "svd")])
     assert [int(c) for c in counts] == [1, 2]
     with pytest.raises(BadInputError, match="there are 2 ranks, not one"):
         int(counts)
@@ -94,3 +98,58 @@ def test_a_leading_spectrum_says_what_it_cannot_tell():
     assert float(stable_rank(leading)) == 2.0
     with pytest.raises(UndecidedError, match="3 are not"):
         effective_rank(leading)
+
+
+def batch_of_six():
+    certificates = [Certificate(i, i + i % 2, 0.1, "svd") for i in range(6)]
+    return Counts.of(certificates, torch.Size([2, 3])).about(torch.bfloat16, logits=False)
+
+
+def test_counts_index_like_an_array_of_their_shape():
+    counts, array = batch_of_six(), torch.arange(6).reshape(2, 3)
+    assert counts.shape == (2, 3)
+    assert len(counts) == 2
+    assert counts[0, 1].low == 1
+    assert counts[-1, -1].low == 5
+    assert counts[1].low.tolist() == [3, 4, 5]
+    assert counts[:, 1:].low.tolist() == array[:, 1:].tolist()
+    assert [row.low.tolist() for row in counts] == array.tolist()
+    assert [c.low for row in counts for c in row] == list(range(6))
+    with pytest.raises(IndexError):
+        counts[2, 0]
+    one = count(torch.eye(3, dtype=torch.float64))
+    assert one.item().low == 3
+    with pytest.raises(TypeError, match="item"):
+        len(one)
+
+
+def test_an_interval_carries_its_reason():
+    counts = batch_of_six()
+    assert counts[0, 0].reason is None
+    expected = "bfloat16 hides whatever is below 0.1; pass the float64 logits, or queries and keys"
+    assert counts[0, 1].reason == expected
+    assert counts[0:1, 1:2][0, 0].reason == expected
+    rounded = torch.softmax(normal(40, 40, seed=0), -1).bfloat16()
+    assert "bfloat16" in count(rounded).item().reason
+    assert "bfloat16" in measure(rounded).rank.item().reason
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (4, 30, 30), (2, 3, 20, 20), (500, 4, 4)])
+def test_results_print_in_less_than_300_characters(shape):
+    found = measure(normal(*shape, seed=0))
+    for result in (found, found.rank, found.spectrum):
+        assert len(repr(result)) < 300
+        assert "\n" not in repr(result)
+
+
+def test_measure_asks_every_method_before_it_gives_an_interval():
+    """Weights near the cut leave near-hardmax an interval where a decomposition is sure."""
+    matrix = torch.eye(40, dtype=torch.float64)
+    matrix[0, 0] = 1e-8 * (1 + 1e-6)
+    assert int(measure(matrix).rank) == 40
+
+
+def test_a_frame_needs_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pip install pandas"):
+        batch_of_six().to_frame()

@@ -64,11 +64,11 @@ def test_a_large_error_of_the_logits_is_felt_by_rows_one_hot_to_rounding():
     """One minus the largest weight is e^-50, which rounds away; an error of 40 undoes it."""
     logits = torch.zeros(20, 20, dtype=torch.float64)
     logits[:, 3] = 50.0
-    found = count(LogWeights(logits, error=40.0))[0]
+    found = count(LogWeights(logits, error=40.0)).item()
     assert found.low <= 1
     assert found.high == 20
-    assert count(LogWeights(logits, error=1e-3))[0].exact
-    far = count(LogWeights(100 * logits, error=40.0))[0]
+    assert count(LogWeights(logits, error=1e-3)).item().exact
+    far = count(LogWeights(100 * logits, error=40.0)).item()
     assert (far.low, far.high) == (1, 1)
 
 

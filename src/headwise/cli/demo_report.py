@@ -14,7 +14,7 @@ from headwise.attention.initial import gaussian_heads
 from headwise.attention.scores import logits
 from headwise.cli.console import dtype_name, print_json, screen
 from headwise.cli.sketch import sketch
-from headwise.spectra import PAPER_TOLERANCE, Count, LogWeights, measure
+from headwise.spectra import PAPER_TOLERANCE, Certificate, LogWeights, measure
 
 WIDTH = 384
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
@@ -28,8 +28,8 @@ class Comparison:
     head_dim: int
     seed: int
     matrix: Tensor
-    from_logits: Count
-    certified: list[Count]
+    from_logits: Certificate
+    certified: list[Certificate]
     answers: dict[str, list[int]]
 
 
@@ -50,8 +50,8 @@ def compared(tokens: int, head_dim: int, seed: int) -> Comparison:
     )
 
 
-def _certified(source: Tensor | LogWeights) -> Count:
-    return measure(source).rank[0]
+def _certified(source: Tensor | LogWeights) -> Certificate:
+    return measure(source).rank.item()
 
 
 def _computable(matrix: Tensor) -> Tensor:

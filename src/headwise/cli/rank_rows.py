@@ -13,7 +13,8 @@ from headwise.cli.console import dtype_name
 from headwise.cli.progress_bar import progress_bar
 from headwise.cli.rank_input import Subject
 from headwise.progress import tracked
-from headwise.spectra import Count, LogWeights, Measurement, Tolerance, measure
+from headwise.spectra import Certificate, LogWeights, Measurement, Tolerance, measure
+from headwise.spectra.certificate import reason_for_interval
 
 #: Entries measured at a time: few enough to bound memory and to move the progress bar.
 STRIDE = 2**23
@@ -27,7 +28,7 @@ class Row:
     """What was measured of one matrix, and its place in the batch."""
 
     place: tuple[int, ...]
-    count: Count
+    count: Certificate
     epsilon: float
     stable_rank: float
     effective_rank: float
@@ -77,15 +78,8 @@ def reason(row: Row, subject: Subject) -> str | None:
     """Why the rank is an interval, and what would make it one number; None where it is one."""
     if row.count.exact:
         return None
-    if subject.dtype == torch.float64:
-        return (
-            f"singular values are known to within {row.count.delta:.1g}, and some lie that close "
-            "to the tolerance; try another --tolerance"
-        )
-    hidden = f"{dtype_name(subject.dtype)} hides whatever is below {row.count.delta:.1g}"
-    if isinstance(subject.source, LogWeights):
-        return f"{hidden}; pass float64 numbers"
-    return f"{hidden}; pass the float64 logits with --logits, or queries and keys"
+    logits = isinstance(subject.source, LogWeights)
+    return reason_for_interval(row.count.delta, subject.dtype, logits=logits)
 
 
 def as_object(row: Row, subject: Subject) -> dict[str, Any]:

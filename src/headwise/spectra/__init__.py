@@ -1,11 +1,10 @@
 """Matrices, their spectra, and the numbers called rank; nothing here knows of attention."""
 
+from headwise.spectra.certificate import Certificate, Counts
 from headwise.spectra.estimate import Estimate
 from headwise.spectra.measuring import Measurement, count, measure, spectrum
 from headwise.spectra.operators import DenseOperator, FunctionalOperator, Operator
 from headwise.spectra.ranks import (
-    Count,
-    Counts,
     effective_rank,
     energy_rank,
     numerical_rank,
@@ -24,7 +23,7 @@ from headwise.spectra.tolerance import (
 __all__ = [
     "PAPER_TOLERANCE",
     "Absolute",
-    "Count",
+    "Certificate",
     "Counts",
     "DenseOperator",
     "DtypeFloor",

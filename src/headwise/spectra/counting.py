@@ -10,11 +10,11 @@ from torch import Tensor
 
 from headwise.errors import BadInputError
 from headwise.spectra.batches import DenseChunk, dense_chunks, flat_batch
+from headwise.spectra.certificate import Certificate, Counts
 from headwise.spectra.dense import Thresholds, count_by_svd, count_dense
 from headwise.spectra.dominant import DominantEntries, dominant_entries, dominant_weights
 from headwise.spectra.inertia import count_by_inertia
 from headwise.spectra.near_hardmax import count_near_hardmax
-from headwise.spectra.ranks import Count, Counts
 from headwise.spectra.rounding import SMALLEST
 from headwise.spectra.sources import LogWeights
 
@@ -43,8 +43,10 @@ def count_at(source: Tensor | LogWeights, epsilon: float, method: str = "cheapes
     """
     _refuse_unknown(method)
     if isinstance(source, Tensor) and not SMALLEST_PLAIN <= epsilon <= 1 / SMALLEST_PLAIN:
-        return _count_scaled(source, epsilon, method)
-    return _count_plain(source, epsilon, method)
+        found = _count_scaled(source, epsilon, method)
+    else:
+        found = _count_plain(source, epsilon, method)
+    return found.about(source.dtype, logits=isinstance(source, LogWeights))
 
 
 def _count_scaled(source: Tensor, epsilon: float, method: str) -> Counts:
@@ -111,7 +113,7 @@ def _near_hardmax(entries: DominantEntries, at: Thresholds) -> Counts:
 
 def _count_rest(
     flat: Tensor | LogWeights, chosen: Tensor, epsilon: float, method: str
-) -> Iterator[tuple[int, Count]]:
+) -> Iterator[tuple[int, Certificate]]:
     """Numbers and counts of the chosen matrices, taken as dense ones."""
     count = {"svd": _by_svd, "inertia": _by_inertia}.get(method, count_dense)
     for chunk in dense_chunks(flat, chosen):
@@ -124,11 +126,11 @@ def _count_rest(
         yield from zip(chunk.numbers.tolist(), found, strict=True)
 
 
-def _by_svd(chunk: DenseChunk, at: Thresholds) -> list[Count]:
+def _by_svd(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     return count_by_svd(chunk.fresh(), at)
 
 
-def _by_inertia(chunk: DenseChunk, at: Thresholds) -> list[Count]:
+def _by_inertia(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     matrices, facts = chunk.fresh(), zip(at.epsilon.tolist(), at.doubt.tolist(), strict=True)
     found = [count_by_inertia(one, *fact) for one, fact in zip(matrices, facts, strict=True)]
     # Where no factorisation certifies itself, the decomposition answers.

@@ -9,13 +9,14 @@ from torch import Tensor
 
 from headwise.shapes import Float
 from headwise.spectra.batches import DenseChunk
+from headwise.spectra.certificate import Certificate
 from headwise.spectra.deflation import (
     count_by_deflation,
     smallest_singular_value,
     triangles,
 )
 from headwise.spectra.exact import svd_spectrum
-from headwise.spectra.ranks import Count, numerical_rank
+from headwise.spectra.ranks import numerical_rank
 
 #: Below this size a singular value decomposition is cheapest.
 SMALLEST_QR = 48
@@ -36,7 +37,7 @@ class Thresholds:
         return Thresholds(self.epsilon[chosen], self.doubt[chosen])
 
 
-def count_dense(chunk: DenseChunk, at: Thresholds) -> list[Count]:
+def count_dense(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     """One certified count per matrix of the chunk.
 
     >>> eye, eps = torch.eye(3).double()[None], torch.tensor([1e-8]).double()
@@ -51,7 +52,7 @@ def count_dense(chunk: DenseChunk, at: Thresholds) -> list[Count]:
     return _deflated_or_svd(chunk, at)
 
 
-def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Count]:
+def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     # Popped, not iterated over: the callee is to hold the only reference, and to let it go.
     matrices = list(chunk.fresh().split(1))[::-1]
     facts = zip(at.epsilon.tolist(), at.doubt.tolist(), strict=True)
@@ -61,12 +62,12 @@ def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Count]:
     return [
         count_by_svd(again[i : i + 1], at.only(slice(i, i + 1)))[0]
         if one is None
-        else Count(one.low, one.high, one.delta, "deflation")
+        else Certificate(one.low, one.high, one.delta, "deflation")
         for i, one in enumerate(found)
     ]
 
 
-def _full_or_svd(matrices: Tensor, at: Thresholds) -> list[Count]:
+def _full_or_svd(matrices: Tensor, at: Thresholds) -> list[Certificate]:
     """Certify what has full rank by QR, all at once; decompose the others."""
     # Matrices of a batch tend to be alike: the first tells whether QR is worth trying.
     first = _certified(matrices[:1], at.only(slice(0, 1)))
@@ -74,11 +75,11 @@ def _full_or_svd(matrices: Tensor, at: Thresholds) -> list[Count]:
     return first + (follow(matrices[1:], at.only(slice(1, None))) if len(matrices) > 1 else [])
 
 
-def _certified(matrices: Tensor, at: Thresholds) -> list[Count]:
+def _certified(matrices: Tensor, at: Thresholds) -> list[Certificate]:
     bound, delta = _smallest_of_candidates(matrices, at)
     full = bound > at.epsilon + delta
     size = min(matrices.shape[-2:])
-    counts = [Count(size, size, d, "qr") for d in delta.tolist()]
+    counts = [Certificate(size, size, d, "qr") for d in delta.tolist()]
     others = torch.nonzero(~full).flatten()
     if len(others):
         found = count_by_svd(matrices[others], at.only(others))
@@ -103,7 +104,7 @@ def _smallest_of_candidates(matrices: Tensor, at: Thresholds) -> tuple[Tensor, T
     return bound, delta
 
 
-def count_by_svd(matrices: Float[Tensor, "b n m"], at: Thresholds) -> list[Count]:
+def count_by_svd(matrices: Float[Tensor, "b n m"], at: Thresholds) -> list[Certificate]:
     """The oracle: one count per float64 matrix from its whole spectrum.
 
     >>> eps = torch.tensor([1e-8]).double()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from headwise.shapes import Float, Int
-from headwise.spectra.ranks import Count
+from headwise.spectra.certificate import Certificate
 from headwise.spectra.rounding import factorisation_error, roundings, unit_roundoff
 
 #: Columns looked at together.
@@ -53,7 +53,7 @@ def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
 
 def count_by_inertia(
     matrix: Float[Tensor, "n m"], epsilon: float, doubt: float = 0.0
-) -> Count | None:
+) -> Certificate | None:
     """The count for one float64 matrix, certified by a factorisation on each side of ε.
 
     It needs room for a matrix of size n + m: four times a square input. ``doubt`` is how far
@@ -70,7 +70,7 @@ def count_by_inertia(
     high = low and _count_beyond(matrix, epsilon, low[1] - doubt, doubt, side=-1)
     if low is None or high is None:
         return None
-    return Count(low[0], high[0], max(low[1], high[1]), "inertia")
+    return Certificate(low[0], high[0], max(low[1], high[1]), "inertia")
 
 
 def _count_beyond(

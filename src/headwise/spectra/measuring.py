@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from headwise.spectra.certificate import Counts
 from headwise.spectra.counting import count_at
 from headwise.spectra.ranks import (
-    Counts,
     effective_rank,
     energy_rank,
     numerical_rank,
@@ -28,9 +29,17 @@ from headwise.spectra.tolerance import (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurement:
-    """Everything headwise says of a batch of matrices, with what it rests on.
+    """The ranks and the spectrum of a batch of matrices.
+
+    Attributes:
+        rank: The certified numerical ranks.
+        spectrum: The singular values.
+        tolerance: The rule that says which singular values count.
+        epsilon: The tolerance that the rule gave for each matrix.
+        shape: The shape of the input.
+        dtype: The dtype of the input.
 
     >>> report = measure(torch.eye(4, dtype=torch.float64))
     >>> int(report.rank), float(report.stable_rank)
@@ -43,6 +52,24 @@ class Measurement:
     epsilon: Tensor
     shape: torch.Size
     dtype: torch.dtype
+
+    def __repr__(self) -> str:
+        dtype = str(self.dtype).removeprefix("torch.")
+        return f"Measurement(shape={tuple(self.shape)}, dtype={dtype}, rank={self.rank!r})"
+
+    def to_frame(self) -> Any:
+        """The ranks as a pandas DataFrame, one row per matrix.
+
+        Returns:
+            The columns of ``rank.to_frame()``, then epsilon, stable_rank and effective_rank.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        columns = ("epsilon", "stable_rank", "effective_rank")
+        return self.rank.to_frame().assign(
+            **{name: getattr(self, name).flatten().tolist() for name in columns}
+        )
 
     @property
     def stable_rank(self) -> Tensor:
@@ -65,7 +92,7 @@ def count(
     """The numerical rank of each matrix: how many singular values are at least ε.
 
     ``method`` is the cheapest that can answer, or one of "near-hardmax", "dense", "svd" and
-    "inertia" by name; each Count says which was taken. A tolerance relative to σ₁ needs the
+    "inertia" by name; each Certificate says which was taken. A tolerance relative to σ₁ needs the
     whole spectrum and takes no method.
 
     >>> int(count(torch.ones(5, 5, dtype=torch.float64)))
@@ -95,6 +122,10 @@ def measure(source: Source, tolerance: Tolerance | float = PAPER_TOLERANCE) -> M
     given, tolerance = as_source(source), as_tolerance(tolerance)
     found = whole_spectrum(given)
     rank, epsilon = _rank(found, tolerance, given)
+    exact = given.is_exact if isinstance(given, LogWeights) else given.dtype == torch.float64
+    if isinstance(tolerance, Absolute) and exact and not bool(rank.exact.all()):
+        # Input that was rounded stays in doubt; a method that drops nothing can settle the rest.
+        rank = _narrower(rank, count_at(given, tolerance.epsilon, "dense"))
     return Measurement(rank, found, tolerance, epsilon, given.shape, given.dtype)
 
 
@@ -106,4 +137,12 @@ def _rank(
     if not isinstance(tolerance, Absolute):
         # σ₁, which ε is a share of, is known to the same accuracy as the others.
         delta = delta * (1 + fraction_of_largest(tolerance, given.shape, given.dtype))
-    return numerical_rank(found, epsilon, delta), epsilon
+    rank = numerical_rank(found, epsilon, delta)
+    return rank.about(given.dtype, logits=isinstance(given, LogWeights)), epsilon
+
+
+def _narrower(one: Counts, other: Counts) -> Counts:
+    """For each matrix the certificate whose interval is shorter; the first where both are."""
+    pairs = zip(one.flat, other.flat, strict=True)
+    better = [b if b.high - b.low < a.high - a.low else a for a, b in pairs]
+    return Counts.of(better, one.shape).about(one.dtype, logits=one.logits)

@@ -1,144 +1,14 @@
-"""Four numbers called rank, and the certified count: Count(low, high)."""
+"""Four numbers called rank, from a spectrum."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.errors import BadInputError, UndecidedError
+from headwise.errors import BadInputError
 from headwise.shapes import Float, Int
+from headwise.spectra.certificate import Counts
 from headwise.spectra.spectrum import Spectrum
-
-
-@dataclass(frozen=True)
-class Count:
-    """How many singular values are at least ε: certainly ``low``, at most ``high``.
-
-    ``delta`` is the proven perturbation: the two differ only if a singular value may lie
-    within ``delta`` of ε.
-
-    >>> int(Count(3, 3, delta=1e-12, method="svd"))
-    3
-    """
-
-    low: int
-    high: int
-    delta: float
-    method: str
-
-    @property
-    def exact(self) -> bool:
-        """Whether the interval is one number."""
-        return self.low == self.high
-
-    def __int__(self) -> int:
-        if not self.exact:
-            raise UndecidedError(
-                f"the rank is between {self.low} and {self.high}: "
-                f"the input is known only to within {self.delta:.1e} in norm",
-                hint="pass float64 logits instead of a rounded matrix, use a larger "
-                "tolerance, or read .low and .high",
-            )
-        return self.low
-
-    __index__ = __int__
-
-    def __str__(self) -> str:
-        return str(self.low) if self.exact else f"{self.low} to {self.high}"
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """One Count per matrix of a batch.
-
-    >>> counts = Counts.of([Count(3, 3, 0.0, "svd"), Count(2, 2, 0.0, "svd")])
-    >>> counts.values
-    tensor([3, 2])
-    """
-
-    low: Int[Tensor, "*batch"]
-    high: Int[Tensor, "*batch"]
-    delta: Float[Tensor, "*batch"]
-    methods: tuple[str, ...]
-
-    @classmethod
-    def of(cls, counts: list[Count], shape: torch.Size | None = None) -> Counts:
-        """A batch of counts from single ones."""
-        shape = torch.Size([len(counts)]) if shape is None else shape
-        return cls(
-            torch.tensor([c.low for c in counts], dtype=torch.int64).reshape(shape),
-            torch.tensor([c.high for c in counts], dtype=torch.int64).reshape(shape),
-            torch.tensor([c.delta for c in counts], dtype=torch.float64).reshape(shape),
-            tuple(c.method for c in counts),
-        )
-
-    @classmethod
-    def by(cls, method: str, low: np.ndarray, high: np.ndarray, delta: np.ndarray) -> Counts:
-        """A flat batch of counts, all by one method, from arrays that are given away.
-
-        >>> import numpy as np
-        >>> Counts.by("svd", *np.array([[3, 2], [3, 2]]), np.zeros(2)).values
-        tensor([3, 2])
-        """
-        low_, high_, delta_ = (torch.from_numpy(part) for part in (low, high, delta))
-        return cls(low_, high_, delta_, (method,) * len(low))
-
-    def reshape(self, shape: torch.Size) -> Counts:
-        """The same counts in another shape.
-
-        >>> Counts.of([Count(3, 3, 0.0, "svd")]).reshape(torch.Size([1, 1])).values
-        tensor([[3]])
-        """
-        if shape == self.low.shape:
-            return self
-        low, high, delta = (part.reshape(shape) for part in (self.low, self.high, self.delta))
-        return Counts(low, high, delta, self.methods)
-
-    @property
-    def exact(self) -> Tensor:
-        """Which of the intervals are one number."""
-        return self.low == self.high
-
-    @property
-    def values(self) -> Int[Tensor, "*batch"]:
-        """The ranks, if every one of them is certain."""
-        # One question is enough where all are certain, as they are nearly always.
-        if not torch.equal(self.low, self.high):
-            undecided = int((~self.exact).sum())
-            raise UndecidedError(
-                f"{undecided} of {len(self)} ranks are known only as intervals",
-                hint="pass float64 logits instead of rounded matrices, use a larger "
-                "tolerance, or read .low and .high",
-            )
-        return self.low
-
-    def __len__(self) -> int:
-        return len(self.methods)
-
-    def __iter__(self) -> Iterator[Count]:
-        rows = zip(
-            self.low.flatten().tolist(),
-            self.high.flatten().tolist(),
-            self.delta.flatten().tolist(),
-            self.methods,
-            strict=True,
-        )
-        return (Count(*row) for row in rows)
-
-    def __getitem__(self, index: int) -> Count:
-        return list(self)[index]
-
-    def __int__(self) -> int:
-        if len(self) != 1:
-            raise BadInputError(
-                f"there are {len(self)} ranks, not one",
-                hint="index the batch, or read .values",
-            )
-        return int(self[0])
 
 
 def numerical_rank(

@@ -10,7 +10,7 @@ from headwise.errors import UndecidedError
 from headwise.shapes import Float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Spectrum:
     """Singular values of a batch of matrices, largest first, each known to within ``error``.
 
@@ -38,6 +38,13 @@ class Spectrum:
         """Sum of the squares of all singular values: the squared Frobenius norm."""
         seen = self.values.square().sum(-1)
         return seen if self.unseen_energy is None else seen + self.unseen_energy
+
+    def __repr__(self) -> str:
+        *batch, known = self.values.shape
+        return (
+            f"Spectrum(shape={tuple(batch)}, {known} singular values, {self.unseen} not known, "
+            f"largest {float(self.largest.max()):.4g}, by {', '.join(sorted(set(self.methods)))})"
+        )
 
     def whole(self) -> Float[Tensor, "*batch k"]:
         """The values, if none is missing."""

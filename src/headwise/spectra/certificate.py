@@ -1,0 +1,237 @@
+"""A certified count: Certificate for one matrix, Counts for a batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError, MissingExtraError, UndecidedError
+from headwise.shapes import Float, Int
+
+
+def reason_for_interval(
+    delta: float, dtype: torch.dtype = torch.float64, *, logits: bool = False
+) -> str:
+    """Why a count is an interval, and what would make it one number.
+
+    Args:
+        delta: How closely the singular values are known.
+        dtype: The dtype that the input was stored in.
+        logits: Whether the input was logits.
+
+    Returns:
+        One line.
+
+    >>> reason_for_interval(0.05, torch.bfloat16, logits=True)
+    'bfloat16 hides whatever is below 0.05; pass float64 numbers'
+    """
+    if not math.isfinite(delta):
+        return "the numbers overflow float64; divide the matrix and the tolerance by its largest"
+    if dtype == torch.float64:
+        return (
+            f"singular values are known to within {delta:.1g}, and some lie that close to the "
+            "tolerance; try another tolerance"
+        )
+    hidden = f"{str(dtype).removeprefix('torch.')} hides whatever is below {delta:.1g}"
+    other = "float64 numbers" if logits else "the float64 logits, or queries and keys"
+    return f"{hidden}; pass {other}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How many singular values are at least ε: certainly ``low``, at most ``high``.
+
+    Attributes:
+        low: The count that is certain.
+        high: The largest count that is possible.
+        delta: The proven bound on how far computed singular values lie from those meant. Low and
+            high differ only if a singular value may lie within ``delta`` of ε.
+        method: The method that counted.
+        reason: Why low and high differ and what would help; None if they are equal.
+
+    >>> int(Certificate(3, 3, delta=1e-12, method="svd"))
+    3
+    """
+
+    low: int
+    high: int
+    delta: float
+    method: str
+    reason: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the interval is one number."""
+        return self.low == self.high
+
+    def __int__(self) -> int:
+        if not self.exact:
+            why = f": {self.reason.partition(';')[0]}" if self.reason else ""
+            raise UndecidedError(
+                f"expected one number, got a rank between {self.low} and {self.high}{why}",
+                hint="pass float64 logits instead of a rounded matrix, use a larger "
+                "tolerance, or read .low and .high",
+            )
+        return self.low
+
+    __index__ = __int__
+
+    def __str__(self) -> str:
+        return str(self.low) if self.exact else f"{self.low} to {self.high}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts:
+    """The certificates of a batch of matrices, indexed like a NumPy array of the same shape.
+
+    Attributes:
+        low: The counts that are certain.
+        high: The largest counts that are possible.
+        delta: How closely the singular values of each matrix are known.
+        methods: The method that counted each matrix, in the order of the flattened batch.
+        dtype: The dtype that the input was stored in.
+        logits: Whether the input was logits.
+
+    >>> counts = Counts.of([Certificate(3, 3, 0.0, "svd"), Certificate(2, 2, 0.0, "svd")])
+    >>> counts.values, counts[1].low, len(counts)
+    (tensor([3, 2]), 2, 2)
+    """
+
+    low: Int[Tensor, "*batch"]
+    high: Int[Tensor, "*batch"]
+    delta: Float[Tensor, "*batch"]
+    methods: tuple[str, ...]
+    dtype: torch.dtype = torch.float64
+    logits: bool = False
+
+    @classmethod
+    def of(cls, counts: list[Certificate], shape: torch.Size | None = None) -> Counts:
+        """A batch from single certificates."""
+        shape = torch.Size([len(counts)]) if shape is None else shape
+        return cls(
+            torch.tensor([c.low for c in counts], dtype=torch.int64).reshape(shape),
+            torch.tensor([c.high for c in counts], dtype=torch.int64).reshape(shape),
+            torch.tensor([c.delta for c in counts], dtype=torch.float64).reshape(shape),
+            tuple(c.method for c in counts),
+        )
+
+    @classmethod
+    def by(cls, method: str, low: np.ndarray, high: np.ndarray, delta: np.ndarray) -> Counts:
+        """A flat batch of counts, all by one method, from arrays that are given away."""
+        low_, high_, delta_ = (torch.from_numpy(part) for part in (low, high, delta))
+        return cls(low_, high_, delta_, (method,) * len(low))
+
+    def reshape(self, shape: torch.Size) -> Counts:
+        """The same counts in another shape."""
+        if shape == self.low.shape:
+            return self
+        low, high, delta = (part.reshape(shape) for part in (self.low, self.high, self.delta))
+        return Counts(low, high, delta, self.methods, self.dtype, self.logits)
+
+    def about(self, dtype: torch.dtype, *, logits: bool) -> Counts:
+        """The same counts, with what their input was."""
+        return Counts(self.low, self.high, self.delta, self.methods, dtype, logits)
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the batch."""
+        return self.low.shape
+
+    @property
+    def exact(self) -> Tensor:
+        """Which of the intervals are one number."""
+        return self.low == self.high
+
+    @property
+    def values(self) -> Int[Tensor, "*batch"]:
+        """The ranks, if every one of them is certain."""
+        # One question is enough where all are certain, as they are nearly always.
+        if not torch.equal(self.low, self.high):
+            undecided = int((~self.exact).sum())
+            raise UndecidedError(
+                f"{undecided} of {len(self.methods)} ranks are known only as intervals",
+                hint="pass float64 logits instead of rounded matrices, use a larger "
+                "tolerance, or read .low and .high",
+            )
+        return self.low
+
+    @property
+    def flat(self) -> list[Certificate]:
+        """The certificates of the flattened batch."""
+        rows = zip(
+            self.low.flatten().tolist(),
+            self.high.flatten().tolist(),
+            self.delta.flatten().tolist(),
+            self.methods,
+            strict=True,
+        )
+        return [
+            Certificate(low, high, delta, method, self._reason(low, high, delta))
+            for low, high, delta, method in rows
+        ]
+
+    def _reason(self, low: int, high: int, delta: float) -> str | None:
+        if low == high:
+            return None
+        return reason_for_interval(delta, self.dtype, logits=self.logits)
+
+    def item(self) -> Certificate:
+        """The certificate of a batch of one matrix."""
+        if len(self.methods) != 1:
+            raise BadInputError(
+                f"there are {len(self.methods)} ranks, not one",
+                hint="index the batch, or read .values",
+            )
+        return self.flat[0]
+
+    def __len__(self) -> int:
+        if self.low.ndim == 0:
+            raise TypeError("len() of the count of one matrix; read it with .item()")
+        return self.low.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.flat) if self.low.ndim == 1 else (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        at = np.arange(len(self.methods)).reshape(self.shape)[index]
+        if np.ndim(at) == 0:
+            return self.flat[int(at)]
+        chosen = [self.flat[i] for i in np.ravel(at)]
+        return Counts.of(chosen, torch.Size(at.shape)).about(self.dtype, logits=self.logits)
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        open_ = int((~self.exact).sum())
+        span = f"{int(self.low.min())} to {int(self.high.max())}"
+        methods = ", ".join(sorted(set(self.methods))[:5])
+        return (
+            f"Counts(shape={tuple(self.shape)}, ranks {span}, {open_} not certain, "
+            f"delta <= {float(self.delta.max()):.1e}, by {methods})"
+        )
+
+    def to_frame(self) -> Any:
+        """The certificates as a pandas DataFrame, one row per matrix.
+
+        Returns:
+            A DataFrame with the columns index, low, high, delta, method and reason.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError(
+                "to_frame needs the package pandas", hint="install it with: pip install pandas"
+            ) from None
+        places = list(np.ndindex(*self.shape))
+        rows = [{"index": p, **vars(c)} for p, c in zip(places, self.flat, strict=True)]
+        return pandas.DataFrame(rows)
