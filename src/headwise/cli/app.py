@@ -19,6 +19,7 @@ import typer
 from headwise.cli.advise import advise
 from headwise.cli.bound import bound
 from headwise.cli.console import close_quietly, complain, print_in_any_encoding
+from headwise.cli.data import data
 from headwise.cli.demo import demo
 from headwise.cli.law import law
 from headwise.cli.rank import rank
@@ -41,6 +42,7 @@ app.command("law")(law)
 app.command("bound")(bound)
 app.command("reproduce")(reproduce)
 app.command("report")(report)
+app.command("data")(data)
 app.command("demo")(demo)
 
 

@@ -29,10 +29,12 @@ from headwise.data.official import (
 )
 from headwise.data.points import Planted, Points, Uniform, effective_dimension
 from headwise.data.samples import Samples
+from headwise.data.sets import KNOWN_SETS, KnownSet, data_folder, open_images
 from headwise.data.tasks import Batch, Drawn, Task
 from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
 
 __all__ = [
+    "KNOWN_SETS",
     "Batch",
     "BiasedNearestNeighbour",
     "Curriculum",
@@ -42,6 +44,7 @@ __all__ = [
     "ImageAugmentation",
     "ImageSet",
     "InContext",
+    "KnownSet",
     "Labelled",
     "LabelledImages",
     "Mixed",
@@ -60,9 +63,11 @@ __all__ = [
     "as_words",
     "auto_augment",
     "cut_validation",
+    "data_folder",
     "digits",
     "effective_dimension",
     "image_folder",
+    "open_images",
     "patches",
     "read_cifar10",
     "read_cifar100",

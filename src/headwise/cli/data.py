@@ -1,0 +1,43 @@
+"""headwise data: which real sets are found, and the commands that get the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(help="Where to look; default: HEADWISE_DATA, or data.", metavar="FOLDER"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def data(folder: Folder = None, as_json: AsJson = False) -> None:
+    """List the real datasets found in a folder, and how to get the missing ones."""
+    from headwise.cli.console import print_json, screen
+    from headwise.data.sets import KNOWN_SETS, data_folder
+
+    place = folder or data_folder()
+    found = {known: known.place(place) for known in KNOWN_SETS}
+    if as_json:
+        sets = [
+            {
+                "name": known.name,
+                "what": known.what,
+                "path": None if path is None else str(path),
+                "get": known.get,
+                "cite": known.cite,
+            }
+            for known, path in found.items()
+        ]
+        print_json({"folder": str(place), "sets": sets})
+        return
+    lines = ["digits    found in the package: 1,797 images of 8 × 8, 10 classes"]
+    for known, path in found.items():
+        state = f"found at {path}" if path else f"not in {place}"
+        lines.append(f"{known.name:<9} {state}; whole: {known.what} ({known.cite})")
+        if path is None:
+            lines.append(f"          get it: mkdir -p {place} && cd {place} && {known.get}")
+    screen().print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)

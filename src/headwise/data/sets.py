@@ -1,0 +1,158 @@
+"""The real sets that headwise reads: which are found where, and the command that gets the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headwise.data import official
+from headwise.data.official import ImagePart, ImageSet
+from headwise.errors import BadInputError
+
+#: The environment variable that names the folder of real data.
+VARIABLE = "HEADWISE_DATA"
+
+
+@dataclass(frozen=True)
+class KnownSet:
+    """A set: what it is, the files that hold it, how to get it, whom to cite.
+
+    Example:
+        >>> KNOWN_SETS[0].name
+        'cifar10'
+    """
+
+    name: str
+    what: str
+    files: tuple[str, ...]
+    get: str
+    cite: str
+
+    def place(self, folder: Path | str) -> Path | None:
+        """Where it lies in a folder; None if something of it is missing."""
+        paths = [Path(folder) / file for file in self.files]
+        return paths[0] if all(path.exists() for path in paths) else None
+
+
+KNOWN_SETS = (
+    KnownSet(
+        "cifar10",
+        "50,000 + 10,000 images of 32 × 32, 10 classes",
+        ("cifar-10-batches-py",),
+        official.CIFAR10_GET,
+        "Krizhevsky 2009",
+    ),
+    KnownSet(
+        "cifar100",
+        "50,000 + 10,000 images of 32 × 32, 100 classes",
+        ("cifar-100-python",),
+        official.CIFAR100_GET,
+        "Krizhevsky 2009",
+    ),
+    KnownSet(
+        "svhn",
+        "73,257 + 26,032 images of 32 × 32, 10 classes",
+        ("train_32x32.mat", "test_32x32.mat"),
+        official.SVHN_GET,
+        "Netzer 2011, non-commercial use",
+    ),
+    KnownSet(
+        "imdb",
+        "25,000 + 25,000 film reviews, 2 classes",
+        ("aclImdb",),
+        official.IMDB_GET,
+        "Maas 2011",
+    ),
+)
+
+
+def data_folder() -> Path:
+    """The folder of real data: HEADWISE_DATA if set, else ``data`` here.
+
+    Returns:
+        The folder, which need not exist.
+
+    Example:
+        >>> data_folder().name != ""
+        True
+    """
+    return Path(os.environ.get(VARIABLE) or "data")
+
+
+_IMAGE_READERS: dict[str, Callable[[Path], ImageSet]] = {
+    "cifar10": official.read_cifar10,
+    "cifar100": official.read_cifar100,
+    "svhn": official.read_svhn,
+}
+
+
+def open_images(name: str, folder: Path | str, cache: Path | str | None = None) -> ImageSet:
+    """Open a set of images; with a cache, from memory-mapped copies after the first time.
+
+    A cached copy belongs to the files it was made of: when one changes its size or its time, a new
+    copy is made.
+
+    Args:
+        name: ``"cifar10"``, ``"cifar100"`` or ``"svhn"``.
+        folder: Where the official files lie.
+        cache: A folder for the copies; None reads the official files each time.
+
+    Returns:
+        The set; with a cache its images are read from disk as they are used.
+
+    Raises:
+        BadInputError: There is no such set of images, or a file holds something else.
+        UnreadableFileError: A file is absent or damaged.
+
+    Example:
+        >>> open_images("mnist", ".")
+        Traceback (most recent call last):
+        ...
+        headwise.errors.BadInputError: expected one of cifar10, cifar100, svhn, got 'mnist'; ...
+    """
+    if name not in _IMAGE_READERS:
+        raise BadInputError(
+            f"expected one of {', '.join(_IMAGE_READERS)}, got {name!r}",
+            hint="pass a set that `headwise data` lists",
+        )
+    folder = Path(folder)
+    if cache is None:
+        return _IMAGE_READERS[name](folder)
+    place = Path(cache) / f"{name}-{_fingerprint(name, folder)}"
+    if not (place / "classes.npy").exists():
+        _store(_IMAGE_READERS[name](folder), place)
+    parts = [
+        ImagePart(*(np.load(place / f"{part}_{kind}.npy", mmap_mode="r") for kind in _KINDS))
+        for part in ("train", "test")
+    ]
+    return ImageSet(name, int(np.load(place / "classes.npy")), *parts)
+
+
+_KINDS = ("images", "labels")
+
+
+def _fingerprint(name: str, folder: Path) -> str:
+    """What changes when a file of the set does: names, sizes and times."""
+    known = next(own for own in KNOWN_SETS if own.name == name)
+    files = [
+        file
+        for top in known.files
+        for file in sorted([folder / top, *(folder / top).glob("*")])
+        if file.is_file()
+    ]
+    told = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+
+
+def _store(found: ImageSet, place: Path) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    for part in ("train", "test"):
+        for kind in _KINDS:
+            np.save(place / f"{part}_{kind}.npy", getattr(getattr(found, part), kind))
+    # Last, so that a copy that was interrupted is made again.
+    np.save(place / "classes.npy", found.classes)

@@ -1,0 +1,26 @@
+"""headwise data: what is there, and how to get the rest."""
+
+import json
+
+
+def test_missing_sets_come_with_their_command(headwise, tmp_path):
+    ran = headwise("data", tmp_path)
+    assert ran.code == 0
+    assert ran.out.count("get it: mkdir -p") == 4
+    assert "curl -LO https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz" in ran.out
+    assert "digits    found in the package" in ran.out
+
+
+def test_a_set_is_found_whole_or_not_at_all(headwise, tmp_path):
+    (tmp_path / "cifar-100-python").mkdir()
+    (tmp_path / "train_32x32.mat").touch()  # SVHN without its test part
+    found = {
+        s["name"]: s["path"] for s in json.loads(headwise("data", tmp_path, "--json").out)["sets"]
+    }
+    assert found["cifar100"] == str(tmp_path / "cifar-100-python")
+    assert found["svhn"] is found["cifar10"] is found["imdb"] is None
+
+
+def test_the_environment_names_the_folder(headwise, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADWISE_DATA", str(tmp_path))
+    assert f"not in {tmp_path}" in headwise("data").out
