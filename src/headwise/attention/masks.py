@@ -334,19 +334,6 @@ def masks_are_trusted() -> bool:
     return _TRUSTED.get()
 
 
-def refuse_masked_rows(row_maximum: Tensor) -> None:
-    """Raise if a whole row of logits, given by its maximum, is minus infinity."""
-    masked = row_maximum == -math.inf
-    if not bool(masked.any()):
-        return
-    *matrix, row = masked.nonzero()[0].tolist()
-    where = f" of matrix {tuple(matrix)}" if matrix else ""
-    raise BadInputError(
-        f"row {row}{where} masks every key ({int(masked.sum())} such rows in all)",
-        hint="drop those rows (padding), or let each attend to at least one key",
-    )
-
-
 def _refuse_unless_broadcasts(given: Tensor, shape: torch.Size) -> None:
     padded = (1,) * (len(shape) - given.ndim) + tuple(given.shape)
     if len(padded) == len(shape) and all(g in (1, s) for g, s in zip(padded, shape, strict=True)):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from headwise.attention.mask_arguments import MaskLike, as_mask
-from headwise.attention.masks import EVERYTHING, Everything, Grid, refuse_masked_rows
+from headwise.attention.masks import EVERYTHING, Everything, Grid
 from headwise.attention.ties import first_best
 from headwise.errors import BadInputError, ParameterError
 from headwise.shapes import Float
@@ -190,3 +190,16 @@ def checked_temperature(temperature: float | None, rank: int) -> float:
             "dimension; for the limit of zero use hardmax",
         )
     return temperature
+
+
+def refuse_masked_rows(row_maximum: Tensor) -> None:
+    """Raise if a whole row of logits, given by its maximum, is minus infinity."""
+    masked = row_maximum == -math.inf
+    if not bool(masked.any()):
+        return
+    *matrix, row = masked.nonzero()[0].tolist()
+    where = f" of matrix {tuple(matrix)}" if matrix else ""
+    raise BadInputError(
+        f"row {row}{where} masks every key ({int(masked.sum())} such rows in all)",
+        hint="drop those rows (padding), or let each attend to at least one key",
+    )

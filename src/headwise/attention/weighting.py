@@ -15,9 +15,9 @@ from headwise.attention.masks import (
     Grid,
     Mask,
     masks_are_trusted,
-    refuse_masked_rows,
 )
 from headwise.attention.rank_one import rank_one_attention
+from headwise.attention.scores import refuse_masked_rows
 from headwise.attention.short import served, short_attention
 from headwise.attention.ties import first_best
 from headwise.errors import BadInputError

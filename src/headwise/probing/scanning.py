@@ -96,7 +96,7 @@ class Scan:
             MissingExtraError: pandas is not installed.
         """
         try:
-            import pandas
+            import pandas  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise MissingExtraError(
                 "to_frame needs the package pandas", hint="install it with: pip install pandas"
