@@ -70,7 +70,17 @@ class HeadRow:
 
 @dataclass(frozen=True, repr=False)
 class Scan:
-    """The rows of a scan, one for each layer and head, in the order of the forward pass."""
+    """The rows of a scan, one for each layer and head, in the order of the forward pass.
+
+    Args:
+        rows: The rows.
+
+    Example:
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.zeros(1, 6, 8))
+        >>> found.table("rank")
+        [[1.0, 1.0]]
+    """
 
     rows: tuple[HeadRow, ...]
 
