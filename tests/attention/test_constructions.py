@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from headwise.attention.constructions import (
+    BiasedNeighbours,
     TwoLayerVote,
     farthest_neighbour,
-    majority_vote_error,
     nearest_neighbour,
-    rank_one_success,
     rank_one_vote,
     soft_nearest_neighbour,
     softmax_tally,
@@ -19,6 +18,7 @@ from headwise.attention.constructions import (
 )
 from headwise.errors import BadInputError
 from headwise.spectra import Estimate
+from headwise.theory.nearest import majority_vote_error, rank_one_success
 
 
 def sphere(*shape, seed=0):
@@ -100,14 +100,6 @@ class TestRandomRankOneHeads:
             losses.append((chosen - nearest(pair, y)).square().sum(-1).mean())
         assert within(Estimate.of(torch.stack(losses)), majority_vote_error(width, heads))
 
-    def test_the_law_has_its_large_limit(self):
-        limit = 2 / math.pi * math.atan(math.pi / 2 * math.sqrt(400 / 40_001))
-        assert majority_vote_error(400, 40_001) == pytest.approx(limit, rel=0.005)
-
-    def test_an_even_number_of_heads_has_no_majority(self):
-        with pytest.raises(BadInputError, match=r"majority of 4 heads .* for example 5"):
-            majority_vote_error(8, 4)
-
     @pytest.mark.parametrize(("width", "heads"), [(4, 101), (16, 33)])
     def test_two_layers_look_up_what_the_vote_chose(self, width, heads):
         pair, y = orthonormal_pairs(500, width)
@@ -118,6 +110,27 @@ class TestRandomRankOneHeads:
     def test_two_layers_are_rank_one(self):
         model = TwoLayerVote(8, heads=5)
         assert model.vote.geometry.qk_rank == model.look_up.geometry.qk_rank == 1
+
+    def test_the_look_up_head_has_value_rank_d(self):
+        model = TwoLayerVote(8, heads=5)
+        assert model.vote.geometry.v_rank == 1
+        assert model.look_up.geometry.v_rank == 8
+
+
+class TestBiasedNeighbours:
+    def test_it_is_the_alternating_sum_of_biased_choices(self):
+        biases = [-0.3, -0.1, 0.0, 0.15, 0.4]
+        pair, y = orthonormal_pairs(400, 6)
+        wanted = torch.zeros_like(y)
+        for place, bias in enumerate(biases):
+            first = (pair[:, 0] * y).sum(-1) + bias > (pair[:, 1] * y).sum(-1)
+            chosen = torch.where(first.unsqueeze(-1), pair[:, 0], pair[:, 1])
+            wanted += (-1) ** place * chosen
+        torch.testing.assert_close(BiasedNeighbours(6, biases)(pair, y), wanted)
+
+    def test_without_bias_it_is_the_nearest_neighbour(self):
+        pair, y = orthonormal_pairs(100, 5)
+        torch.testing.assert_close(BiasedNeighbours(5, [0.0])(pair, y), nearest(pair, y))
 
 
 class TestSoftmaxTally:

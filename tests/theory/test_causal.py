@@ -16,8 +16,8 @@ from headwise.theory.causal import causal_share
 from headwise.theory.columns import column_share
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
+from headwise.theory.numerics import rule_between
 from headwise.theory.picking import norm_density, odds
-from headwise.theory.quadrature import rule_between
 from headwise.theory.ready import LAW_ERROR
 from headwise.theory.under_mask import law_share
 

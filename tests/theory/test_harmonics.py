@@ -21,8 +21,8 @@ from headwise.theory.harmonics import (
     log_heads_needed,
     log_reach,
 )
-from headwise.theory.log_gamma import log_beta, log_binomial
 from headwise.theory.nearest import random_heads_error
+from headwise.theory.numerics import log_beta, log_binomial
 
 ANY, IDENTITY = Values.ANY, Values.IDENTITY
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headwise.theory.quadrature import unit_rule
+from headwise.theory.numerics import unit_rule
 
 
 @pytest.mark.parametrize("points", [1, 2, 3, 8, 33, 64, 200])

@@ -1,15 +1,15 @@
-"""Layers written down, not trained: what one full-rank head does, and what rank-one heads do.
+"""Layers with written weights: what one full-rank head does, and what rank-one heads do.
 
 The task is the nearest neighbour: of x₁ … x_N on the sphere, return the one with the largest
-inner product with y. Where heads must say *which* token they chose, a token carries two
-dimensions more: an index (here 1 and −1 for two tokens, 0 for y) and a scratchpad.
+inner product with y. Heads that must report *which* token they chose need two more dimensions
+per token: an index (1 and −1 for two tokens, 0 for y) and a scratchpad.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +22,7 @@ from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.shapes import Float
 
-#: What a token carries behind its coordinates: an index and a scratchpad.
+#: Dimensions behind a token's coordinates: an index and a scratchpad.
 EXTRA = 2
 
 
@@ -106,11 +106,12 @@ def softmax_tally(width: int, tau: float) -> Attention:
 
 
 class TwoLayerVote(nn.Module):
-    """Two rank-one hardmax layers without an MLP: the first votes, the second looks up.
+    """Two hardmax layers of query-key rank one, without an MLP: vote, then look up.
 
     Tokens are (x₁; 1; 0), (x₂; −1; 0), (y; 0; 0). In layer 1 the heads write the mean index
-    into the scratchpad; in layer 2 the scratchpad is the query, the index the key, and the
-    winner's coordinates the value.
+    into the scratchpad. In layer 2 the scratchpad is the query, the index the key, and the
+    winner's coordinates the value: its query-key rank is one, its value rank is the width d. A
+    head of rank one throughout could not return a point of d coordinates.
 
     >>> model = TwoLayerVote(4, heads=3)
     >>> model(torch.eye(4, dtype=torch.float64)[None, :2], torch.ones(1, 4).double()).shape
@@ -136,6 +137,39 @@ class TwoLayerVote(nn.Module):
         return self.look_up(tokens, mask=only_the_pair)[:, 2, : self.width]
 
 
+class BiasedNeighbours(nn.Module):
+    """The biased target f* as one layer: a full-rank hardmax head for each bias, signs alternating.
+
+    Head j returns x₁ when x₁ᵀy + b_j > x₂ᵀy and x₂ otherwise. The bias is carried by the index:
+    keys are (x; ±1), and the query of head j is (y; b_j/2).
+
+    >>> layer, pair = BiasedNeighbours(2, [0.0]), torch.eye(2, dtype=torch.float64)[None]
+    >>> layer(pair, torch.tensor([[0.6, 0.8]]).double())
+    tensor([[0., 1.]], dtype=torch.float64)
+    """
+
+    def __init__(self, width: int, biases: Sequence[float]) -> None:
+        super().__init__()
+        heads, signs = len(biases), torch.tensor([1.0, -1.0]).repeat(len(biases))[: len(biases)]
+        queries = torch.zeros(heads, width + 1, width + EXTRA, dtype=torch.float64)
+        queries[:, :width, :width] = torch.eye(width)
+        queries[:, width, width + 1] = torch.as_tensor(biases, dtype=torch.float64) / 2
+        keys = torch.eye(width + 1, width + EXTRA, dtype=torch.float64).expand(heads, -1, -1)
+        coordinates = torch.eye(width, width + EXTRA, dtype=torch.float64)
+        output = (signs.double().reshape(-1, 1, 1) * coordinates).flatten(0, 1).mT
+        weights = (queries.flatten(0, 1), keys.flatten(0, 1), coordinates.repeat(heads, 1), output)
+        self.width = width
+        self.layer = _written(weights, heads, weighting=Hardmax())
+
+    def forward(
+        self, pair: Float[Tensor, "b 2 d"], y: Float[Tensor, "b d"]
+    ) -> Float[Tensor, "b d"]:
+        """f*(x₁, x₂; y)."""
+        asked = with_index(y.unsqueeze(1))
+        asked[..., self.width], asked[..., self.width + 1] = 0.0, 1.0
+        return self.layer(asked, context=with_index(pair))[:, 0, : self.width]
+
+
 def with_index(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n e"]:
     """Tokens with index 1, −1, 0, 0 … and an empty scratchpad behind their coordinates.
 
@@ -146,39 +180,6 @@ def with_index(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n e"]:
     index[:2] = tokens.new_tensor([1.0, -1.0])[: tokens.shape[1]]
     column = index.view(1, -1, 1).expand(tokens.shape[0], -1, 1)
     return torch.cat([tokens, column, torch.zeros_like(column)], dim=-1)
-
-
-def rank_one_success(cosine: float) -> float:
-    """Chance that one random rank-one head is right: ½ + asin|wᵀy|/π, w = (x₁−x₂)/√2.
-
-    >>> rank_one_success(0.0), rank_one_success(1.0)
-    (0.5, 1.0)
-    """
-    return 0.5 + math.asin(abs(cosine)) / math.pi
-
-
-def majority_vote_error(width: int, heads: int) -> float:
-    """Mean squared error of the majority of an odd number of random rank-one heads, N = 2.
-
-    2·E_t P(Bin(H, ½ + asin|t|/π) < H/2) with t of density ∝ (1−t²)^{(d−3)/2}.
-
-    >>> round(majority_vote_error(64, 1001), 3)
-    0.238
-    """
-    # Half a second to load, and of all layers only this asks for it.
-    from scipy.stats import binom
-
-    if heads < 1 or heads % 2 == 0 or width < 2:
-        raise BadInputError(
-            f"a majority of {heads} heads in {width} dimensions is not defined",
-            hint=f"pass an odd number of heads, for example {heads + 1}, and width 2 or more",
-        )
-    # With t = sin θ the density is cos^{d−2} θ, and the vote succeeds with ½ + θ/π.
-    node, weight = np.polynomial.legendre.leggauss(400)
-    theta = (node + 1) * math.pi / 4
-    density = weight * np.cos(theta) ** (width - 2)
-    wrong = binom.cdf((heads - 1) // 2, heads, 0.5 + theta / math.pi)
-    return float(2 * (density * wrong).sum() / density.sum())
 
 
 def _index(width: int, heads: int) -> Tensor:

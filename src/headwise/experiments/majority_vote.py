@@ -38,7 +38,7 @@ class MajorityVote(Spec, frozen=True):
 
     def ask(self) -> Row:
         """Formula and asymptote; where it was simulated, the mean over layers and its error."""
-        from headwise.theory.rank_one import majority_vote_error, majority_vote_limit
+        from headwise.theory.nearest import majority_vote_error, majority_vote_limit
 
         row: Row = {
             "formula": majority_vote_error(self.width, self.heads),

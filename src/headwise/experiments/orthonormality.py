@@ -99,7 +99,7 @@ def expected_square_cosine(head_dim: int, width: int | None = None) -> float:
     import numpy as np
     from scipy import special
 
-    from headwise.theory.quadrature import rule_between
+    from headwise.theory.numerics import rule_between
 
     # Beyond twelve standard deviations there is nothing left to add.
     angle, weight = rule_between(0.0, min(math.pi / 2, 12 / math.sqrt(width)), 400)

@@ -40,8 +40,7 @@ class RandomHeads(Spec, frozen=True):
     def ask(self) -> Row:
         """The error, and its standard error where it was sampled."""
         from headwise.theory.harmonics import Values
-        from headwise.theory.nearest import random_heads_error
-        from headwise.theory.rank_one import best_weights_error
+        from headwise.theory.nearest import best_weights_error, random_heads_error
 
         if self.counted == "difference":
             drawn = stream(self.seed, "random heads", self.width)

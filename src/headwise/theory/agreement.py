@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
+from headwise.theory.numerics import rule_between, unit_rule
 from headwise.theory.picking import score_at
-from headwise.theory.quadrature import rule_between, unit_rule
 
 # Nodes of the size and of the direction of the pair of scores that wins at both ends.
 _NORMS, _DIRECTIONS = 64, 64

@@ -1,6 +1,6 @@
-"""The rank paper's statements as functions: each bound can be evaluated, and so attacked.
+"""The rank paper's statements as functions, each with the constants that make it computable.
 
-The wording is ours, in the form that can be computed; ``theorems`` is the index.
+``theorems`` is the index: which are printed, which are ours, and what simulation says of each.
 """
 
 from __future__ import annotations
@@ -15,31 +15,180 @@ from torch import Tensor
 
 from headwise.errors import BadInputError
 from headwise.shapes import Float
+from headwise.theory.numerics import crossing, rule_between
 from headwise.theory.picking import score_at
-from headwise.theory.quadrature import rule_between
-from headwise.theory.roots import crossing
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
 
 
 def softmax_to_hardmax(length: Whole, gap: Real, temperature: Real) -> float:
-    """Lemma 1: how far, in the 1-norm, a softmax row can be from its hardmax.
-
-    2(n−1)e^(−gap/T), gap being the distance from the largest score to the next.
-
-    >>> softmax_to_hardmax(11, gap=1.0, temperature=0.1) < 1e-3
-    True
-    """
+    """Lemma 1: 2(n−1)e^(−gap/T) bounds the 1-norm between a softmax row and its hardmax."""
     n, heat = whole("the length", length), positive("the temperature", temperature)
     return min(2.0, 2 * (n - 1) * math.exp(-float(gap) / heat))
+
+
+def exponential_excess(length: Whole, p: Real) -> float:
+    """Lemma 2: δ_n(p) = e^(−pn) − (1−p)^n."""
+    n = whole("the length", length)
+    return math.exp(-p * n) - (1 - p) ** n
+
+
+def exponential_excess_bounds(length: Whole, p: Real) -> tuple[float, float]:
+    """Lemma 2: ½p²n·e^(−p(n−1)), and the second bound, which for n ≥ 2 does not depend on p."""
+    n = whole("the length", length)
+    first = p**2 * n * math.exp(-p * (n - 1)) / 2
+    second = p**2 / 2 if n == 1 else 2 * math.exp(-2) * (1 / (n - 1) + 1 / (n - 1) ** 2)
+    return first, second
+
+
+def empty_columns(probabilities: Float[Tensor, "rows columns"]) -> float:
+    """Lemma 3: Σ_j Π_i (1 − p_ij), the expected number of columns that no row chooses.
+
+    ``probabilities[i, j]`` is the chance that row i chooses column j. Rows choose independently
+    and may differ.
+    """
+    return float((1 - probabilities).prod(0).sum())
+
+
+def rank_barrier(length: Whole) -> float:
+    """Theorem 2: E rank ≤ (1 − 1/e)n + 2e⁻²(1 + 1/(n−1))² for orthonormal inputs.
+
+    >>> round(rank_barrier(100), 2)
+    63.49
+    """
+    n = whole("the length", length, 2)
+    return -math.expm1(-1) * n + 2 * math.exp(-2) * (1 + 1 / (n - 1)) ** 2
+
+
+def orthonormality_scale(length: Whole, width: Whole, head_dim: Whole, coherence: Real) -> float:
+    """Theorem 1 and Lemma 6: ε·n^(3/2)·(d + d_h), which their hypothesis sends to zero."""
+    n, d = whole("the length", length), whole("the width", width)
+    return float(coherence) * n**1.5 * (d + whole("the head dimension", head_dim))
+
+
+def variation_excess(length: Whole, head_dim: Whole, distance: Real) -> float:
+    """Ours: by how much E rank can change when XXᵀ = I + E instead of I, ‖E‖_F = ``distance``.
+
+    The 2d_h columns of queries and keys are N(0, I + E). With ‖E‖₂ ≤ ½ their divergence from
+    N(0, I) is at most d_h‖E‖_F², so by Pinsker the laws differ by ‖E‖_F·√(d_h/2) in total
+    variation, and a rank lies between 1 and n. Continuity is not needed.
+    """
+    n, d = whole("the length", length), whole("the head dimension", head_dim)
+    return (n - 1) * float(distance) * math.sqrt(d / 2)
+
+
+def nearest_orthonormal(matrix: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    """Lemma 5: VU₁ᵀ, the matrix with orthonormal rows nearest in Frobenius norm (n ≤ d)."""
+    rows, columns = matrix.shape
+    if rows > columns:
+        raise BadInputError(
+            f"expected at most as many rows as columns, got {rows} rows and {columns} columns",
+            hint="rows cannot be orthonormal in fewer dimensions; pass fewer rows",
+        )
+    left, _, right = torch.linalg.svd(matrix.double(), full_matrices=False)
+    return left @ right
+
+
+def orthonormal_distance(length: Whole, coherence: Real) -> float:
+    """Lemma 5: ε·n^(3/2), how far inputs of coherence ε are from orthonormal ones.
+
+    ε·n holds as well, since |σ − 1| ≤ |σ² − 1| and ‖XXᵀ − I‖_F ≤ ε·n.
+    """
+    return float(coherence) * whole("the length", length) ** 1.5
+
+
+def score_shift(
+    length: Whole, width: Whole, head_dim: Whole, coherence: Real, deviation: Real = 0.0
+) -> float:
+    """Lemma 6 with its constant: (2a + a²)(√d + √d_h + √2·t)², a = ε·n^(3/2), t = ``deviation``.
+
+    At t = 0 it bounds the mean of ‖XWX'ᵀ − X̃WX̃'ᵀ‖₂, at t > 0 the norm itself with probability
+    (1 − e^(−t²))², because a Gaussian matrix exceeds √d + √d_h + s with chance e^(−s²/2).
+    """
+    a = orthonormal_distance(length, coherence)
+    sides = math.sqrt(whole("the width", width)) + math.sqrt(whole("the head dimension", head_dim))
+    return (2 * a + a**2) * (sides + math.sqrt(2) * float(deviation)) ** 2
+
+
+def score_shift_probability(deviation: Real) -> float:
+    """Lemma 6: the printed (1 − 2e^(−t²))², read as max(0, 1 − 2e^(−t²))² for small t."""
+    return max(0.0, 1 - 2 * math.exp(-(float(deviation) ** 2))) ** 2
+
+
+def stable_tolerances(least: Real) -> tuple[float, float]:
+    """Proposition 1: the interval (σ/3, 2σ/3] of tolerances, σ the least non-zero value."""
+    value = positive("the least singular value", least)
+    return value / 3, 2 * value / 3
+
+
+@dataclass(frozen=True)
+class StableRange:
+    """The perturbations δ = ‖P‖₂ that cannot change a numerical rank: [0, limit] or [0, limit)."""
+
+    rank: int
+    limit: float
+    closed: bool
+
+    def __contains__(self, delta: float) -> bool:
+        return 0 <= delta < self.limit or (self.closed and delta == self.limit)
+
+
+def stable_range(values: Float[Tensor, " k"], epsilon: Real) -> StableRange:
+    """Ours, the sharp form of Proposition 1: how far a matrix can move and keep its ε-rank.
+
+    A counted value may fall to ε itself, an uncounted one may not reach it: the range is
+    half-open when the first uncounted value is the nearer one.
+    """
+    eps = positive("the tolerance", epsilon)
+    counted = values >= eps
+    above = float((values[counted] - eps).min()) if counted.any() else math.inf
+    below = float((eps - values[~counted]).min()) if (~counted).any() else math.inf
+    return StableRange(int(counted.sum()), min(above, below), closed=above < below)
+
+
+def bottleneck(target: Float[Tensor, "n m"], rank: Whole) -> float:
+    """Section 3.1 (Eckart–Young): no matrix of this rank comes nearer to ``target``, squared."""
+    values = torch.linalg.svdvals(target.double())
+    return float(values[whole("the rank", rank, 0) :].square().sum())
+
+
+def barrier_bottleneck(target: Float[Tensor, "n n"]) -> float:
+    """Section 3.1: E‖hardmax − target‖_F² is at least this.
+
+    The squared distance to rank k is convex in k, so Jensen allows the mean rank of Theorem 2,
+    interpolated between whole numbers.
+    """
+    rank = rank_barrier(target.shape[-1])
+    whole_part = int(rank)
+    here, next_ = bottleneck(target, whole_part), bottleneck(target, whole_part + 1)
+    return here + (rank - whole_part) * (next_ - here)
+
+
+def coherence_probability(length: Whole, head_dim: Whole, coherence: Real) -> float:
+    """Equations 66–69: P(max |k_iᵀk_j/d_h − x_iᵀx_j| > ε) ≤ 2n²e^(−d_h(ε²/2 − ε³/3)/2)."""
+    n, d = whole("the length", length), whole("the head dimension", head_dim)
+    epsilon = fraction("the coherence", coherence)
+    return min(1.0, 2 * n**2 * math.exp(-d * _chernoff(epsilon) / 2))
+
+
+def coherent_head_dim(length: Whole, coherence: Real, doubt: Real = 0.05) -> int:
+    """The head dimension from which that probability is at most ``doubt``."""
+    n, epsilon = whole("the length", length), fraction("the coherence", coherence)
+    return math.ceil(2 * math.log(2 * n**2 / fraction("the doubt", doubt)) / _chernoff(epsilon))
+
+
+def log_constant(coherence: Real) -> float:
+    """Remark 5: the factor before log n in d_h = Ω(log n); 8/ε² for small ε."""
+    return 4 / _chernoff(fraction("the coherence", coherence))
+
+
+def _chernoff(epsilon: float) -> float:
+    return epsilon**2 / 2 - epsilon**3 / 3
 
 
 def gap_below(length: Whole, gap: Real) -> float:
     """The chance that the two largest of n independent N(0, 1) scores lie within ``gap``.
 
     1 − n ∫ φ(s) Φ(s − gap)^(n−1) ds.
-
-    >>> round(gap_below(2, 0.0), 9), round(gap_below(2, 1.0), 6)
-    (0.0, 0.5205)
     """
     n = whole("the length", length, 2)
     reach = float(gap)
@@ -51,174 +200,21 @@ def gap_below(length: Whole, gap: Real) -> float:
 
 
 def smallest_gap(length: Whole, doubt: Real = 0.05) -> float:
-    """Lemma 2, δ_n: with probability 1 − ``doubt`` the gap of every one of n rows exceeds this.
+    """Ours: the gap that every one of n rows exceeds with probability 1 − ``doubt``.
 
-    The union bound over rows: n · P(gap ≤ δ_n) = doubt.
-
-    >>> 0 < smallest_gap(100) < smallest_gap(10)
-    True
+    The union bound over rows: n · P(gap ≤ δ) = doubt.
     """
     n, share = whole("the length", length, 2), fraction("the doubt", doubt)
     return crossing(lambda gap: gap_below(n, gap) - share / n, 0.0, 20.0)
 
 
 def hardmax_temperature(length: Whole, error: Real, doubt: Real = 0.05) -> float:
-    """Lemmas 1 and 2 together: the temperature at which every row is within ``error`` of hardmax.
-
-    >>> heat = hardmax_temperature(50, 1e-3)
-    >>> softmax_to_hardmax(50, smallest_gap(50), heat) <= 1.001e-3
-    True
-    """
+    """Lemma 1 and that gap: the temperature at which every row is within ``error`` of hardmax."""
     n, goal = whole("the length", length, 2), positive("the error", error)
     return smallest_gap(n, doubt) / math.log(2 * (n - 1) / min(goal, 1.0))
 
 
-def empty_columns(length: Whole) -> float:
-    """Lemma 3: n rows that choose alike and independently leave at least n(1−1/n)^n columns empty.
-
-    Equality when every column is equally likely.
-
-    >>> empty_columns(2)
-    0.5
-    """
-    n = whole("the length", length)
-    return 0.0 if n == 1 else n * math.exp(n * math.log1p(-1 / n))
-
-
-def rank_barrier(length: Whole) -> float:
-    """Theorems 1 and 2: E rank ≤ (1 − 1/e)n + 2e⁻²(1 + 1/(n−1))², with the finite-n constant.
-
-    >>> round(rank_barrier(100), 2)
-    63.49
-    """
-    n = whole("the length", length, 2)
-    return -math.expm1(-1) * n + 2 * math.exp(-2) * (1 + 1 / (n - 1)) ** 2
-
-
 def independence_limit(columns: Whole, doubt: Real = 1e-6) -> float:
-    """Lemma 4: the chi-square that two independent rows' choices exceed with chance ``doubt``.
-
-    >>> independence_limit(2) > 20
-    True
-    """
+    """The chi-square that two independent choices exceed with chance ``doubt``."""
     c = whole("the number of columns", columns, 2)
     return float(special.chdtri((c - 1) ** 2, fraction("the doubt", doubt)))
-
-
-def nearest_orthonormal(matrix: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-    """Lemma 5: the matrix with orthonormal rows that is nearest in Frobenius norm (n ≤ d).
-
-    >>> nearest_orthonormal(2 * torch.eye(3).double())
-    tensor([[1., 0., 0.],
-            [0., 1., 0.],
-            [0., 0., 1.]], dtype=torch.float64)
-    """
-    rows, columns = matrix.shape
-    if rows > columns:
-        raise BadInputError(
-            f"{rows} rows in {columns} dimensions cannot be orthonormal",
-            hint="pass at most as many rows as columns",
-        )
-    left, _, right = torch.linalg.svd(matrix.double(), full_matrices=False)
-    return left @ right
-
-
-def orthonormal_distance(length: Whole, coherence: Real) -> float:
-    """Lemma 5: if no entry of XXᵀ − I exceeds ``coherence``, X is this near to orthonormal.
-
-    The printed estimate, coherence · n^(3/2); coherence · n holds as well, since
-    |σ − 1| ≤ |σ² − 1| and ‖XXᵀ − I‖_F ≤ coherence · n.
-
-    >>> orthonormal_distance(100, 0.001)
-    1.0
-    """
-    return float(coherence) * whole("the length", length) ** 1.5
-
-
-def coherence_probability(length: Whole, head_dim: Whole, coherence: Real) -> float:
-    """Lemma 6: the chance that projected orthonormal inputs have coherence above this.
-
-    With k = x·W, W Gaussian: P(max |k_iᵀk_j/d_h − δ_ij| > ε) ≤ 2n² e^(−d_h(ε²/2 − ε³/3)/2).
-
-    >>> coherence_probability(100, 10_000, 0.1) < 1e-3
-    True
-    """
-    n, d = whole("the length", length), whole("the head dimension", head_dim)
-    epsilon = fraction("the coherence", coherence)
-    return min(1.0, 2 * n**2 * math.exp(-d * _chernoff(epsilon) / 2))
-
-
-def coherent_head_dim(length: Whole, coherence: Real, doubt: Real = 0.05) -> int:
-    """The head dimension from which Lemma 6 gives ``coherence`` with probability 1 − ``doubt``.
-
-    >>> coherent_head_dim(100, 0.5) < coherent_head_dim(100, 0.1)
-    True
-    """
-    n, epsilon = whole("the length", length), fraction("the coherence", coherence)
-    return math.ceil(2 * math.log(2 * n**2 / fraction("the doubt", doubt)) / _chernoff(epsilon))
-
-
-def log_constant(coherence: Real) -> float:
-    """Remark 5: the factor before log n in d_h = Ω(log n); of order 8/ε².
-
-    >>> round(log_constant(0.1) * 0.1**2, 1)
-    8.6
-    """
-    return 4 / _chernoff(fraction("the coherence", coherence))
-
-
-@dataclass(frozen=True)
-class StableRange:
-    """The perturbations δ = ‖E‖₂ that cannot change a numerical rank: [0, limit] or [0, limit)."""
-
-    rank: int
-    limit: float
-    closed: bool
-
-    def __contains__(self, delta: float) -> bool:
-        return 0 <= delta < self.limit or (self.closed and delta == self.limit)
-
-
-def stable_range(values: Float[Tensor, " k"], epsilon: Real) -> StableRange:
-    """Proposition 1: how far a matrix with these singular values can move and keep its ε-rank.
-
-    A counted value may fall to ε itself, an uncounted one may not reach it: so the range is
-    half-open when the first uncounted value is the nearer one.
-
-    >>> stable_range(torch.tensor([3.0, 0.25]).double(), 1.0)
-    StableRange(rank=1, limit=0.75, closed=False)
-    """
-    eps = positive("the tolerance", epsilon)
-    counted = values >= eps
-    above = float((values[counted] - eps).min()) if counted.any() else math.inf
-    below = float((eps - values[~counted]).min()) if (~counted).any() else math.inf
-    return StableRange(int(counted.sum()), min(above, below), closed=above < below)
-
-
-def bottleneck(target: Float[Tensor, "n m"], rank: Whole) -> float:
-    """Eckart–Young: no matrix of this rank comes nearer to ``target`` than this, squared.
-
-    >>> bottleneck(torch.eye(10).double(), 6)
-    4.0
-    """
-    values = torch.linalg.svdvals(target.double())
-    return float(values[whole("the rank", rank, 0) :].square().sum())
-
-
-def barrier_bottleneck(target: Float[Tensor, "n n"]) -> float:
-    """What the barrier costs on average: E‖hardmax − target‖_F² is at least this.
-
-    The squared distance to rank k is convex in k, so Jensen allows the mean rank of Theorem 1,
-    interpolated between whole numbers.
-
-    >>> round(barrier_bottleneck(torch.eye(100).double()), 2)
-    36.51
-    """
-    rank = rank_barrier(target.shape[-1])
-    whole_part = int(rank)
-    here, next_ = bottleneck(target, whole_part), bottleneck(target, whole_part + 1)
-    return here + (rank - whole_part) * (next_ - here)
-
-
-def _chernoff(epsilon: float) -> float:
-    return epsilon**2 / 2 - epsilon**3 / 3

@@ -15,9 +15,8 @@ import numpy as np
 
 from headwise.theory.agreement import mean_agreement
 from headwise.theory.columns import column_share
-from headwise.theory.log_gamma import log_beta
+from headwise.theory.numerics import log_beta, rule_between
 from headwise.theory.picking import key_norms
-from headwise.theory.quadrature import rule_between
 from headwise.theory.sizes import Whole, whole
 
 #: Above this length the correction is below 0.001 for d_h ≥ 16, and drowns in rounding.

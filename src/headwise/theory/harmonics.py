@@ -21,9 +21,7 @@ from functools import lru_cache
 import numpy as np
 
 from headwise.errors import BadInputError, TooLargeError
-from headwise.theory.log_gamma import Numbers, log_beta, log_binomial
-from headwise.theory.quadrature import rule_between
-from headwise.theory.roots import crossing
+from headwise.theory.numerics import Numbers, crossing, log_beta, log_binomial, rule_between
 from headwise.theory.sizes import Real, Whole, whole
 
 MAX_WIDTH = 10**6
@@ -113,6 +111,12 @@ def error_lower_bound(
             hint="pass 1 or more",
         )
     return _left_over(d, r, values, math.log(heads)) / 2
+
+
+def error_at(width: Whole, rank: Whole, log_heads: float, values: Values = Values.ANY) -> float:
+    """The same bound at exp(``log_heads``) heads, which need not be whole nor fit in a float."""
+    d, r = _width_and_rank(width, rank)
+    return _left_over(d, r, values, log_heads) / 2
 
 
 def heads_needed(

@@ -14,7 +14,7 @@ from scipy import special
 
 from headwise.errors import InaccurateError
 from headwise.shapes import Float
-from headwise.theory.quadrature import refinement, unit_rule
+from headwise.theory.numerics import refinement, unit_rule
 
 #: Nodes of the angle, of the norm where p is computed, and of the norm where it is used. The
 #: last is finer: 1 − (1−p)^n has a knee at n·p = 1 that p itself has not.

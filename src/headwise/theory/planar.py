@@ -13,8 +13,8 @@ import numpy as np
 from scipy import special
 
 from headwise.theory.agreement import agreement
+from headwise.theory.numerics import rule_between
 from headwise.theory.picking import score_at
-from headwise.theory.quadrature import rule_between
 from headwise.theory.sizes import Whole, whole
 
 #: Above this length neighbouring queries are so close that 1 − P(agree) drowns in rounding;

@@ -16,8 +16,7 @@ import numpy as np
 from scipy import special
 
 from headwise.errors import BadInputError
-from headwise.theory.quadrature import rule_between
-from headwise.theory.roots import crossing
+from headwise.theory.numerics import crossing, rule_between
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
 from headwise.theory.under_mask import critical_head_dim
 

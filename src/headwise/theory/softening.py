@@ -21,8 +21,8 @@ import numpy as np
 from scipy import special
 
 from headwise.theory.columns import ACCURATE_FROM
+from headwise.theory.numerics import rule_between
 from headwise.theory.picking import KeyNorms, key_norms, score_at
-from headwise.theory.quadrature import rule_between
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
 
 # Nodes of the top score, of the query's norm and of the message t.

@@ -1,57 +1,73 @@
-"""The index: every statement, where it is printed, its bound, its simulation and its violator."""
+"""The index: every statement, where it is printed, its simulation and its violator."""
 
 from __future__ import annotations
 
-from headwise.theory.statements.law_and_heads import LAW_AND_HEADS_STATEMENTS
-from headwise.theory.statements.matrices import MATRIX_STATEMENTS
-from headwise.theory.statements.rows import ROW_STATEMENTS
-from headwise.theory.statements.statement import Evidence, Sense, Statement, Verdict
+from headwise.theory.statements.heads import HEADS
+from headwise.theory.statements.ours import OURS
+from headwise.theory.statements.rank_matrices import RANK_MATRICES
+from headwise.theory.statements.rank_rows import RANK_ROWS
+from headwise.theory.statements.statement import Check, Evidence, Source, Statement
 
-__all__ = ["STATEMENTS", "Evidence", "Sense", "Statement", "Verdict", "index_page"]
+__all__ = ["STATEMENTS", "Check", "Evidence", "Source", "Statement", "index_page"]
 
-STATEMENTS: tuple[Statement, ...] = (
-    *ROW_STATEMENTS,
-    *MATRIX_STATEMENTS,
-    *LAW_AND_HEADS_STATEMENTS,
-)
+STATEMENTS: tuple[Statement, ...] = (*RANK_ROWS, *RANK_MATRICES, *HEADS, *OURS)
 
 _HEADER = """# Theorems
 
-Every statement that headwise evaluates, with a simulation that tries to break it and a planted
-violator that the same check must reject. Wording is ours, in the form that can be computed.
-This page is written by `python docs/make_theorems.py`; a test keeps it up to date.
+Every statement of the two papers that can be checked, and those of this project. Each has a
+simulation that satisfies the hypothesis and must satisfy the conclusion, and a violator that
+breaks the hypothesis and must break the conclusion. "Ours" is printed in neither paper.
 
-| statement | printed | says | simulation | bound | closeness | violator |
-|---|---|---|---|---|---|---|
+This page is written by `python docs/make_theorems.py`; a test keeps it up to date. Numbers with ±
+are means and standard errors of simulations.
 """
+
+_TITLES = {
+    Source.RANK_PAPER: "The rank paper",
+    Source.HEADS_PAPER: "The heads paper",
+    Source.OURS: "Ours",
+}
 
 
 def index_page(seed: int = 0) -> str:
-    """The documentation page: one row per statement, with what the simulation found.
-
-    >>> index_page.__module__
-    'headwise.theory.theorems'
-    """
-    return _HEADER + "".join(_row(statement, seed) for statement in STATEMENTS)
-
-
-def _row(statement: Statement, seed: int) -> str:
-    seen = statement.check(statement.simulate(seed))
-    caught = statement.check(statement.violate(seed))
-    cells = (
-        f"**{statement.label}**",
-        statement.printed,
-        statement.words,
-        f"{_shown(seen)} {'holds' if seen.accepted else 'BROKEN'}",
-        f"{statement.sense.value} {seen.bound:.4g}",
-        f"{seen.closeness:.2f}",
-        f"{_shown(caught)}, {'ACCEPTED' if caught.accepted else 'rejected'}",
-    )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    """The documentation page: one section per source, one entry per statement."""
+    parts = [_HEADER]
+    for source, title in _TITLES.items():
+        parts.append(f"\n## {title}\n")
+        parts += [_entry(one, seed) for one in STATEMENTS if one.source is source]
+    findings = [one for one in STATEMENTS if one.finding]
+    parts.append("\n## Where print and check differ\n\n| statement | finding |\n|---|---|\n")
+    parts += [f"| {one.label} | {one.finding.replace('|', chr(92) + '|')} |\n" for one in findings]
+    return "".join(parts)
 
 
-def _shown(verdict: Verdict) -> str:
-    seen = verdict.observed
+def _entry(statement: Statement, seed: int) -> str:
+    seen, broken = statement.simulate(seed), statement.violate(seed)
+    place = "ours, " if statement.source is Source.OURS else f"printed: {statement.source}, "
+    lines = [
+        f"\n### {statement.label}\n",
+        f"*{place}{statement.place}*\n",
+        f"* If: {statement.hypothesis}",
+        f"* Then: {statement.conclusion}\n",
+        "| | simulation | violator |",
+        "|---|---|---|",
+        *_rows("if", seen.hypothesis, broken.hypothesis),
+        *_rows("then", seen.conclusion, broken.conclusion),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(kind: str, seen: tuple[Check, ...], broken: tuple[Check, ...]) -> list[str]:
+    return [
+        f"| {kind}: {one.name.replace('|', chr(92) + '|')} | {_shown(one)} | {_shown(two)} |"
+        for one, two in zip(seen, broken, strict=True)
+    ]
+
+
+def _shown(check: Check) -> str:
+    seen = check.observed
     # Rounding dust differs from machine to machine; the page must not.
-    mean = 0.0 if abs(seen.mean) < 1e-12 else seen.mean
-    return f"{mean:.4g}" if seen.stderr < 1e-12 else f"{mean:.4g} ± {seen.stderr:.2g}"
+    mean = 0.0 if abs(seen.mean) < 1e-8 else seen.mean
+    value = f"{mean:.4g}" if seen.stderr < 1e-12 else f"{mean:.4g} ± {seen.stderr:.2g}"
+    bound = 0.0 if abs(check.bound) < 1e-12 else check.bound
+    return f"{value} {check.sense.value} {bound:.4g}: {'holds' if check.holds else '**broken**'}"

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from headwise.papers.beyond.random_heads import Point
-from headwise.theory.roots import crossing
+from headwise.theory.numerics import crossing
 from headwise.theory.scaling import quantile
 
 

@@ -1,11 +1,11 @@
-"""Statement: a bound to evaluate, a simulation that obeys it, a violator that does not."""
+"""Statement: a hypothesis, a conclusion, a simulation of both, and a violator of both."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from enum import Enum, StrEnum
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from torch import Tensor
 from headwise.randomness import stream
 from headwise.spectra import Estimate
 
-#: Standard errors by which a simulated mean may overstep a bound before it counts as broken.
+#: Standard errors by which a simulated mean may miss a bound before it counts as broken.
 ALLOWANCE = 4.0
 
 # Rounding that exact comparisons (an equality, a zero) are allowed.
@@ -25,73 +25,120 @@ class Sense(Enum):
 
     AT_MOST = "≤"
     AT_LEAST = "≥"
+    EQUAL = "="
+
+
+class Source(StrEnum):
+    """Who states it."""
+
+    RANK_PAPER = "rank paper"
+    HEADS_PAPER = "heads paper"
+    OURS = "ours"
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What a simulation saw, and the arguments at which the bound is to be evaluated."""
+class Check:
+    """One comparison: an observed value, the side it must lie on, and the bound."""
 
+    name: str
     observed: Estimate
-    arguments: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether the evidence obeys the bound, and how close it came: 1 is at the bound."""
-
-    accepted: bool
-    observed: Estimate
+    sense: Sense
     bound: float
 
     @property
+    def holds(self) -> bool:
+        """Whether the observed value lies on the right side, within its error bar."""
+        excess = self.observed.mean - self.bound
+        if self.sense is Sense.AT_LEAST:
+            excess = -excess
+        elif self.sense is Sense.EQUAL:
+            excess = abs(excess)
+        return excess <= ALLOWANCE * self.observed.stderr + _ROUNDING
+
+    @property
     def closeness(self) -> float:
-        """Smaller over larger of the two; 1 when they are equal."""
+        """Smaller over larger of observed value and bound: 1 when they are equal."""
         low, high = sorted((abs(self.observed.mean), abs(self.bound)))
         return 1.0 if high == 0 else low / high
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What a simulation measured: checks of the hypothesis and checks of the conclusion."""
+
+    hypothesis: tuple[Check, ...]
+    conclusion: tuple[Check, ...]
+
+    @property
+    def meets_hypothesis(self) -> bool:
+        """Whether every check of the hypothesis holds."""
+        return all(check.holds for check in self.hypothesis)
+
+    @property
+    def meets_conclusion(self) -> bool:
+        """Whether every check of the conclusion holds."""
+        return all(check.holds for check in self.conclusion)
+
+    @property
+    def headline(self) -> Check:
+        """The check of the conclusion that decides: the first broken one, or the first."""
+        broken = [check for check in self.conclusion if not check.holds]
+        return (broken or list(self.conclusion))[0]
+
+
+@dataclass(frozen=True)
 class Statement:
-    """One theorem, lemma or remark, in a form that can fail."""
+    """One theorem, lemma or remark, in a form that can fail.
+
+    ``simulate`` must meet hypothesis and conclusion; ``violate`` must break both, which shows
+    that the conclusion needs the hypothesis. ``finding`` says where the printed form errs.
+    """
 
     label: str
-    printed: str
-    words: str
-    bound: Callable[..., float]
-    sense: Sense
+    source: Source
+    place: str
+    hypothesis: str
+    conclusion: str
     simulate: Callable[[int], Evidence]
     violate: Callable[[int], Evidence]
+    finding: str = ""
 
-    def check(self, evidence: Evidence) -> Verdict:
-        """Accept evidence that lies on the right side of the bound, within its error bar."""
-        seen, bound = evidence.observed, float(self.bound(*evidence.arguments))
-        slack = ALLOWANCE * seen.stderr + _ROUNDING
-        excess = seen.mean - bound if self.sense is Sense.AT_MOST else bound - seen.mean
-        return Verdict(excess <= slack, seen, bound)
-
-
-def exactly(value: int | float) -> Estimate:
-    """An observation without noise.
-
-    >>> exactly(2.0).stderr
-    0.0
-    """
-    return Estimate(float(value), 0.0, 1)
+    @property
+    def slug(self) -> str:
+        """The label as a name: the test of this statement is ``test_`` and this."""
+        return re.sub(r"[^a-z0-9]+", "_", self.label.lower()).strip("_")
 
 
-def nothing() -> float:
-    """The bound of statements that allow no change at all.
+def at_most(name: str, observed: float | Estimate, bound: float) -> Check:
+    """The check that a value does not exceed a bound."""
+    return Check(name, _estimate(observed), Sense.AT_MOST, float(bound))
 
-    >>> nothing()
-    0.0
-    """
-    return 0.0
+
+def at_least(name: str, observed: float | Estimate, bound: float) -> Check:
+    """The check that a value reaches a bound."""
+    return Check(name, _estimate(observed), Sense.AT_LEAST, float(bound))
+
+
+def equal(name: str, observed: float | Estimate, bound: float) -> Check:
+    """The check that a value is another, on both sides."""
+    return Check(name, _estimate(observed), Sense.EQUAL, float(bound))
+
+
+def _estimate(value: float | Estimate) -> Estimate:
+    return value if isinstance(value, Estimate) else Estimate(float(value), 0.0, 1)
 
 
 def gaussian(seed: int, name: str, *shape: int) -> Tensor:
-    """Independent N(0, 1) entries of a stream of their own.
-
-    >>> gaussian(0, "keys", 2, 3).shape
-    torch.Size([2, 3])
-    """
+    """Independent N(0, 1) entries of a stream of their own."""
     return torch.randn(*shape, generator=stream(seed, name), dtype=torch.float64)
+
+
+def off_identity(matrix: Tensor) -> float:
+    """The largest entry of a square matrix less the identity, in absolute value."""
+    return float((matrix - torch.eye(len(matrix), dtype=matrix.dtype)).abs().max())
+
+
+def distinct(choices: Tensor) -> Estimate:
+    """The mean number of distinct columns that the rows of each matrix choose."""
+    used = [len(torch.unique(row)) for row in choices]
+    return Estimate.of(torch.tensor(used, dtype=torch.float64))

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.theory.harmonics import Values, error_lower_bound
-from headwise.theory.rank_one import best_weights_error, majority_vote_error, majority_vote_limit
+from headwise.theory.nearest import best_weights_error, majority_vote_error, majority_vote_limit
 from headwise.theory.separation import (
     theorem2_large_error,
     theorem2_small_error,
