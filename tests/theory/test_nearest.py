@@ -13,9 +13,9 @@ from headwise.randomness import stream
 from headwise.theory.harmonics import Values, error_lower_bound
 from headwise.theory.nearest import best_weights_error, majority_vote_error, majority_vote_limit
 from headwise.theory.separation import (
-    theorem2_large_error,
-    theorem2_small_error,
-    theorem3_capacity,
+    biased_regime,
+    high_accuracy_regime,
+    high_dimensional_regime,
 )
 
 
@@ -69,29 +69,29 @@ def test_best_weights_respect_the_lower_bound(d, heads):
 
 
 def test_first_regime_as_printed():
-    found = theorem2_small_error(64, 4, small=0.5, scale=3.0)
+    found = high_accuracy_regime(64, 4, small=0.5, scale=3.0)
     assert found.error == 0.5 / 65
     assert found.log_heads == pytest.approx(math.log(3 * 2 ** (64 - 5 * math.log2(32))))
 
 
 def test_second_regime_as_printed():
-    found = theorem2_large_error(4096, 2, 0.25, exponent=2.0)
+    found = high_dimensional_regime(4096, 2, 0.25, exponent=2.0)
     assert found.log_heads == pytest.approx(math.log(0.5 * (4096 / (2 * math.e * 10)) ** 8))
 
 
 def test_third_theorem_as_printed():
-    found = theorem3_capacity(30, 10, base=3.0, scale=0.5)
+    found = biased_regime(30, 10, base=3.0, scale=0.5)
     assert (found.error, found.log_heads) == (1 / 40, pytest.approx(math.log(0.5 * 3.0**20)))
 
 
 @pytest.mark.parametrize(
     "work",
     [
-        lambda: theorem2_small_error(10, 8),
-        lambda: theorem2_large_error(10, 5, 0.1),
-        lambda: theorem2_large_error(4096, 1, 1e-9),
-        lambda: theorem3_capacity(8, 8),
-        lambda: theorem3_capacity(8, 2, base=1.0),
+        lambda: high_accuracy_regime(10, 8),
+        lambda: high_dimensional_regime(10, 5, 0.1),
+        lambda: high_dimensional_regime(4096, 1, 1e-9),
+        lambda: biased_regime(8, 8),
+        lambda: biased_regime(8, 2, base=1.0),
     ],
 )
 def test_outside_their_hypotheses_the_theorems_refuse(work):
@@ -104,5 +104,5 @@ def test_the_computable_bound_obeys_the_first_regimes_shape():
     from headwise.theory.harmonics import log_heads_needed
 
     ours = [log_heads_needed(d, 1, 0.05 / (d + 1)) for d in (16, 32, 64)]
-    printed = [theorem2_small_error(d, 1).log_heads for d in (16, 32, 64)]
+    printed = [high_accuracy_regime(d, 1).log_heads for d in (16, 32, 64)]
     assert ours[2] - ours[1] > printed[2] - printed[1] > 0

@@ -167,7 +167,7 @@ class BiasedNeighbours(nn.Module):
         """f*(x₁, x₂; y)."""
         asked = with_index(y.unsqueeze(1))
         asked[..., self.width], asked[..., self.width + 1] = 0.0, 1.0
-        return self.layer(asked, context=with_index(pair))[:, 0, : self.width]
+        return self.layer(asked, with_index(pair))[:, 0, : self.width]
 
 
 def with_index(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n e"]:

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from headwise.theory.ensembles import Ensemble
 
 #: Where queries and keys come from: drawn as they are, or inputs times Gaussian weights.
-EnsembleName = Literal["independent", "orthonormal inputs", "nearly orthonormal inputs"]
+EnsembleName = Literal[
+    "independent",
+    "orthonormal inputs",
+    "almost orthonormal inputs",
+    "nearly orthonormal inputs",
+]
+
+#: Inputs whose rows are orthogonal, so that they need a width of at least their number.
+_NEED_ROOM = ("orthonormal inputs", "almost orthonormal inputs")
 
 
 class SimulateRank(Spec, frozen=True):
@@ -45,7 +53,7 @@ class SimulateRank(Spec, frozen=True):
     def _fits(self) -> SimulateRank:
         if self.ensemble == "independent" and self.width is not None:
             raise ValueError("independent queries and keys have no inputs, and so no width")
-        if self.ensemble == "orthonormal inputs" and self._width < self.tokens:
+        if self.ensemble in _NEED_ROOM and self._width < self.tokens:
             raise ValueError(f"{self.tokens} orthonormal rows do not fit in width {self._width}")
         return self
 
@@ -69,8 +77,11 @@ class SimulateRank(Spec, frozen=True):
         if self.ensemble == "independent":
             drawn: Ensemble = ensembles.IndependentHead(n, r, device=where)
         else:
-            exact = self.ensemble == "orthonormal inputs"
-            inputs = ensembles.orthonormal if exact else ensembles.nearly_orthonormal
+            inputs = {
+                "orthonormal inputs": ensembles.orthonormal,
+                "almost orthonormal inputs": ensembles.almost_orthonormal,
+                "nearly orthonormal inputs": ensembles.nearly_orthonormal,
+            }[self.ensemble]
             drawn = ensembles.RandomInputHead(n, r, self._width, inputs, where)
         return drawn if self.dtype == "float64" else _Rounded(drawn, torch.float32)
 

@@ -164,6 +164,11 @@ def nearly_orthonormal(shape: tuple[int, ...], generator: torch.Generator) -> Te
     return torch.nn.functional.normalize(normal(shape, generator), dim=-1)
 
 
+def almost_orthonormal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Orthonormal rows plus N(0, 1) noise times 1e-11: they satisfy Theorem 1's hypothesis."""
+    return orthonormal(shape, generator) + 1e-11 * normal(shape, generator)
+
+
 @dataclass(frozen=True, eq=False)
 class _OfInputs:
     """What every ensemble over given inputs shares."""

@@ -42,7 +42,7 @@ REGIME_1_CONSTANT, REGIME_2_CONSTANT = 1.0, 0.2
 
 def _full_rank(points: Tensor, y: Tensor) -> Evidence:
     """One full-rank hardmax head against the point at the least distance."""
-    found = nearest_neighbour(y.shape[-1])(y.unsqueeze(1), context=points)[:, 0]
+    found = nearest_neighbour(y.shape[-1])(y.unsqueeze(1), points)[:, 0]
     closest = (points - y.unsqueeze(1)).norm(dim=-1).argmin(-1)
     error = (found - points[torch.arange(len(points)), closest]).square().sum(-1)
     off = max(float((part.norm(dim=-1) - 1).abs().max()) for part in (points, y))

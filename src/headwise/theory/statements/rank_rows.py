@@ -363,7 +363,7 @@ RANK_ROWS = (
         "≤ 2e⁻²(1/(n−1) + 1/(n−1)²) for n ≥ 2.",
         _small_p,
         _large_p,
-        finding="Printed for every p ≥ 0 and false for odd n ≥ 3 beyond p = 1.54 (n = 3) or 1.33 "
+        finding="Printed for every p ≥ 0 and false for odd n ≥ 3 beyond p = 1.54 (n = 3) or 1.32 "
         "(n = 25): δ_3(2) = 1.002 against 0.110. The proof replaces (1−p)^k by e^(−pk), which "
         "fails for p > 1 and even k. Theorem 2 uses p ≤ 1 only, so it stands.",
     ),
