@@ -101,7 +101,8 @@ def _close_pairs(seed: int) -> Evidence:
 def legendre(width: int, degree: int, t: np.ndarray) -> np.ndarray:
     """The Legendre polynomial of the sphere in R^d, P(1) = 1."""
     order = width / 2 - 1
-    return special.eval_gegenbauer(degree, order, t) / special.eval_gegenbauer(degree, order, 1.0)
+    top = special.eval_gegenbauer(degree, order, 1.0)
+    return np.asarray(special.eval_gegenbauer(degree, order, t) / top)
 
 
 def _represented(seed: int, power: int) -> Evidence:
