@@ -1,8 +1,7 @@
-"""Machine code, made by the machine's own C compiler when there is one.
+"""Compile C sources once per machine, where there is a C compiler.
 
 A source is compiled once per text and processor (half a second) into the user's cache folder.
-Where there is no compiler, or it fails, callers do without: torch and numpy compute the same,
-slower.
+Without a compiler, callers compute the same with torch and numpy, more slowly.
 """
 
 from __future__ import annotations
@@ -26,10 +25,17 @@ FLAGS = ("-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC", "-pthread")
 
 @cache
 def library(source: Path) -> ctypes.CDLL | None:
-    """The compiled source, or nothing if this machine cannot make it.
+    """Compile and load a C source.
 
-    >>> library(HEADERS / "no_such_file.c") is None
-    True
+    Args:
+        source: The file to compile.
+
+    Returns:
+        The loaded library, or None if this machine cannot compile it.
+
+    Example:
+        >>> library(HEADERS / "no_such_file.c") is None
+        True
     """
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:

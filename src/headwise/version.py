@@ -1,3 +1,5 @@
 """The version of headwise."""
 
+__all__ = ["__version__"]
+
 __version__ = "0.1.0"

@@ -11,14 +11,22 @@ from headwise.errors import BadInputError, HeadwiseError
 def write_whole(
     path: Path, content: bytes, failure: type[HeadwiseError] = BadInputError, *, hint: str
 ) -> Path:
-    """Write a file beside its place and move it there; its folder is made if it is absent.
+    """Write a file whole or not at all, and create its folder if needed.
 
-    Where that cannot be done nothing is left behind, and the failure says so with the hint.
+    Args:
+        path: Where to write.
+        content: What to write.
+        failure: The error to raise if that fails; nothing is left behind.
+        hint: What to do then.
 
-    >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "new" / "report.html"
-    >>> write_whole(place, b"<html>", hint="choose another place").read_bytes()
-    b'<html>'
+    Returns:
+        The path.
+
+    Example:
+        >>> import tempfile
+        >>> place = Path(tempfile.mkdtemp()) / "new" / "report.html"
+        >>> write_whole(place, b"<html>", hint="choose another place").read_bytes()
+        b'<html>'
     """
     beside = path.with_name(f".{path.name}.part")
     try:
