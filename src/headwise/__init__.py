@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         predict_ratio,
         softmax_ratio,
     )
+    from headwise.trials import OwnTraining, Trial, trial, trial_of
 
 __all__ = [
     "Absolute",
@@ -61,12 +62,14 @@ __all__ = [
     "LatentGeometry",
     "LogWeights",
     "Measurement",
+    "OwnTraining",
     "Progress",
     "RankMonitor",
     "Relative",
     "Reproduction",
     "Scan",
     "Spectrum",
+    "Trial",
     "Values",
     "__version__",
     "advise",
@@ -86,6 +89,8 @@ __all__ = [
     "scan",
     "softmax_ratio",
     "spectrum",
+    "trial",
+    "trial_of",
 ]
 
 _HOME = {
@@ -104,12 +109,14 @@ _HOME = {
     "LatentGeometry": "geometry",
     "LogWeights": "spectra",
     "Measurement": "spectra",
+    "OwnTraining": "trials",
     "Progress": "progress",
     "RankMonitor": "probing",
     "Scan": "probing",
     "Relative": "spectra",
     "Reproduction": "papers.reproduce",
     "Spectrum": "spectra",
+    "Trial": "trials",
     "Values": "theory",
     "advise": "advice",
     "barrier_ratio": "theory",
@@ -128,6 +135,8 @@ _HOME = {
     "scan": "probing",
     "softmax_ratio": "theory",
     "spectrum": "spectra",
+    "trial": "trials",
+    "trial_of": "trials",
 }
 
 

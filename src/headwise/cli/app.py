@@ -26,6 +26,7 @@ from headwise.cli.rank import rank
 from headwise.cli.report import report
 from headwise.cli.reproduce import reproduce
 from headwise.cli.scan import scan
+from headwise.cli.trial import trial
 from headwise.errors import HeadwiseError, ParameterError, StoppedError
 from headwise.version import __version__
 
@@ -36,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("advise")(advise)
+app.command("trial")(trial)
 app.command("rank")(rank)
 app.command("scan")(scan)
 app.command("law")(law)

@@ -1,0 +1,19 @@
+"""Candidates trained side by side until it is clear which head geometry is best."""
+
+from headwise.trials.candidates import splits, usual
+from headwise.trials.own_models import OwnTraining
+from headwise.trials.prediction import Prediction, predict
+from headwise.trials.result import Entrant, Trial
+from headwise.trials.settle import trial, trial_of
+
+__all__ = [
+    "Entrant",
+    "OwnTraining",
+    "Prediction",
+    "Trial",
+    "predict",
+    "splits",
+    "trial",
+    "trial_of",
+    "usual",
+]

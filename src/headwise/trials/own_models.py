@@ -1,0 +1,215 @@
+"""Train a person's own models: ``build(geometry)`` makes one, ``batches(seed)`` feeds it."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, mse_loss
+from torch.optim.lr_scheduler import LambdaLR
+
+from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry
+
+#: One batch: what the model takes, and what it should answer.
+Pair = tuple[Tensor, Tensor]
+
+
+#: The share of the steps over which the rate rises.
+WARM_UP = 0.05
+
+
+@dataclass(frozen=True)
+class OwnTraining:
+    """How own models are trained.
+
+    Attributes:
+        steps: The full length of training.
+        rate: The largest learning rate of AdamW; it rises over 5 % of the steps, then falls to
+            zero along a cosine.
+        seeds: Seeds of weights and data order.
+        validation: How many batches are set aside for the score; they come first.
+        device: Where to train.
+
+    Example:
+        >>> OwnTraining(steps=2000, rate=3e-4).seeds
+        (0, 1)
+    """
+
+    steps: int
+    rate: float = 1e-3
+    seeds: tuple[int, ...] = (0, 1)
+    validation: int = 8
+    device: str = "cpu"
+
+
+class OwnRunner:
+    """A runner for own models; the score is the loss on the batches set aside.
+
+    The loss is cross-entropy for whole-number targets and the squared error for others.
+    """
+
+    def __init__(
+        self,
+        candidates: Mapping[str, HeadGeometry],
+        build: Callable[[HeadGeometry], nn.Module],
+        batches: Callable[[int], Iterable[Pair]],
+        training: OwnTraining,
+        *,
+        folder: Path | None = None,
+    ) -> None:
+        self.candidates, self.build, self.batches = dict(candidates), build, batches
+        self.training, self.folder = training, folder
+        self.runs: dict[tuple[str, int], _OwnRun] = {}
+        self.aside = {seed: self._set_aside(seed) for seed in training.seeds}
+        self.parameters = self._counted()
+
+    def train(self, names: Sequence[str], until: int) -> dict[str, list[float]]:
+        """Train these candidates up to a step; their losses by seed."""
+        self.runs = {key: run for key, run in self.runs.items() if key[0] in names}
+        return {
+            name: [self._run(name, seed).score(until) for seed in self.training.seeds]
+            for name in names
+        }
+
+    def save(self) -> None:
+        """Keep a checkpoint of every run."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for key, run in self.runs.items():
+                run.save(self._path(key))
+
+    def _path(self, key: tuple[str, int]) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.pt"
+
+    def _run(self, name: str, seed: int) -> _OwnRun:
+        key = (name, seed)
+        if key not in self.runs:
+            torch.manual_seed(seed)
+            model = self.build(self.candidates[name]).to(self.training.device)
+            data = itertools.islice(self._stream(seed), self.training.validation, None)
+            run = _OwnRun(model, data, self.aside[seed], self.training)
+            if self.folder is not None and self._path(key).exists():
+                run.resume(self._path(key))
+            self.runs[key] = run
+        return self.runs[key]
+
+    def _stream(self, seed: int) -> Iterator[Pair]:
+        """Batches without end: an iterable that ends is started again."""
+        while True:
+            empty = True
+            for pair in self.batches(seed):
+                empty = False
+                yield pair
+            if empty:
+                raise BadInputError(
+                    f"expected batches from batches({seed}), got none",
+                    hint="yield pairs of inputs and targets",
+                )
+
+    def _set_aside(self, seed: int) -> list[Pair]:
+        found = list(itertools.islice(self._stream(seed), self.training.validation))
+        for pair in found:
+            if not (isinstance(pair, tuple | list) and len(pair) == 2):
+                raise BadInputError(
+                    f"expected pairs of inputs and targets from batches({seed}), "
+                    f"got {type(pair).__name__}",
+                    hint="yield (inputs, targets)",
+                )
+        return found
+
+    def _counted(self) -> dict[str, int]:
+        """Parameters of each candidate; equal counts for unequal geometries give it away."""
+        counts = {
+            name: sum(p.numel() for p in self.build(geometry).parameters())
+            for name, geometry in self.candidates.items()
+        }
+        sizes = set(counts.values())
+        needs = {geometry.parameters for geometry in self.candidates.values()}
+        if len(needs) > 1 and len(sizes) == 1:
+            raise BadInputError(
+                f"expected models whose size follows the geometry, got {sizes.pop()} "
+                f"parameters for all {len(counts)}",
+                hint="use the geometry that build() is given",
+            )
+        return counts
+
+
+class _OwnRun:
+    """One model on its way."""
+
+    def __init__(
+        self, model: nn.Module, data: Iterator[Pair], aside: Sequence[Pair], how: OwnTraining
+    ) -> None:
+        self.model, self.data, self.aside, self.how, self.step = model, data, aside, how, 0
+        self.optimiser = torch.optim.AdamW(model.parameters(), lr=how.rate, betas=(0.9, 0.95))
+        self.schedule = LambdaLR(self.optimiser, lambda step: rate_share(step, how.steps))
+
+    def score(self, until: int) -> float:
+        """Train up to a step, and return the mean loss on the batches set aside."""
+        self.model.train()
+        while self.step < until:
+            self.optimiser.zero_grad()
+            self._loss(next(self.data)).backward()
+            self.optimiser.step()
+            self.schedule.step()
+            self.step += 1
+        self.model.eval()
+        with torch.no_grad():
+            return sum(float(self._loss(pair)) for pair in self.aside) / len(self.aside)
+
+    def _loss(self, pair: Pair) -> Tensor:
+        inputs, targets = (part.to(self.how.device) for part in pair)
+        answers = self.model(inputs)
+        if targets.is_floating_point():
+            return mse_loss(answers, targets)
+        if answers.shape[:-1] != targets.shape:
+            raise BadInputError(
+                f"expected one answer for each of the targets {tuple(targets.shape)}, got answers "
+                f"of shape {tuple(answers.shape)}",
+                hint="return scores whose last axis is the classes",
+            )
+        return cross_entropy(answers.flatten(0, -2), targets.flatten())
+
+    def save(self, path: Path) -> None:
+        """Write a checkpoint beside the old one, then put it in its place."""
+        content = {
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "schedule": self.schedule.state_dict(),
+        }
+        partial = path.with_suffix(".partial")
+        torch.save(content, partial)
+        partial.replace(path)
+
+    def resume(self, path: Path) -> None:
+        """Go to where a checkpoint stands, and pass over the batches it has seen."""
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        self.model.load_state_dict(content["model"])
+        self.optimiser.load_state_dict(content["optimiser"])
+        self.schedule.load_state_dict(content["schedule"])
+        self.step = content["step"]
+        for _ in range(self.step):
+            next(self.data)
+
+
+def rate_share(step: int, steps: int) -> float:
+    """The share of the largest rate at a step: a linear rise, then a cosine to zero.
+
+    >>> [round(rate_share(step, 100), 2) for step in (0, 4, 52, 100)]
+    [0.2, 1.0, 0.51, 0.0]
+    """
+    rise = max(1, round(WARM_UP * steps))
+    if step < rise:
+        return (step + 1) / rise
+    done = min(1.0, (step - rise) / max(1, steps - rise))
+    return 0.5 * (1 + math.cos(math.pi * done))

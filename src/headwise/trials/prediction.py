@@ -1,0 +1,140 @@
+"""Predict where learning curves end, and how likely each candidate is to be best there.
+
+Candidates share seeds, data order and test data, so their differences are far less noisy than
+their scores. The prediction therefore follows differences: each candidate's distance from the
+mean of the finalists (those with the longest curves) moves as a random walk in log steps. The
+walk's speed is read off the curves themselves, so the uncertainty grows with the distance that
+is still to go, and short runs are not taken at face value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headwise.errors import BadInputError
+
+#: Draws from which the probability of being best is counted.
+DRAWS = 20_000
+
+#: The last increments of each curve, from which the speed of the walk is read.
+RECENT = 4
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The score of one candidate at the full length of training.
+
+    Attributes:
+        score: Expected score; lower is better.
+        error: Standard error of ``score``, as far as candidates are compared with each other.
+        probability: Probability that this candidate is the best of all.
+    """
+
+    score: float
+    error: float
+    probability: float
+
+
+def predict(
+    curves: Mapping[str, np.ndarray], steps: Sequence[int], full: int
+) -> dict[str, Prediction]:
+    """Predict every candidate's score after ``full`` steps.
+
+    Args:
+        curves: For each candidate its scores, shape (steps, seeds), lower is better. A candidate
+            that was stopped early has fewer rows, and not all of them none.
+        steps: The steps of the rows of the longest curve, ascending.
+        full: The length of training to predict.
+
+    Returns:
+        A prediction for each candidate; the probabilities sum to one.
+
+    Raises:
+        BadInputError: If no candidate has a finite score.
+
+    Example:
+        >>> curves = {
+        ...     "good": np.array([[1.0, 1.1], [0.5, 0.6]]),
+        ...     "bad": np.array([[1.2, 1.3], [0.9, 1.0]]),
+        ... }
+        >>> predict(curves, (10, 20), full=20)["good"].probability > 0.99
+        True
+    """
+    filled = _finite(curves)
+    longest = max(map(len, filled.values()))
+    finalists = [name for name, curve in filled.items() if len(curve) == longest]
+    common = np.mean([filled[name] for name in finalists], axis=0)
+    apart = {name: curve - common[: len(curve)] for name, curve in filled.items()}
+    speed, spread = _walk_speed(apart, steps), _seed_variance(apart)
+    names = list(filled)
+    means = np.array([apart[name][-1].mean() for name in names])
+    errors = np.array(
+        [math.sqrt(spread + speed * math.log(full / steps[len(apart[name]) - 1])) for name in names]
+    )
+    level = _extrapolated(common.mean(axis=1), steps[:longest], full)
+    shares = _best_shares(means, errors)
+    return {
+        name: Prediction(level + float(means[k]), float(errors[k]), float(shares[k]))
+        for k, name in enumerate(names)
+    }
+
+
+def _finite(curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Replace scores that are not finite by the worst that anyone had: a run that diverged."""
+    known = [curve[np.isfinite(curve)] for curve in curves.values()]
+    if not any(len(scores) for scores in known):
+        raise BadInputError(
+            f"expected a finite score from at least one of {len(curves)} candidates, got none",
+            hint="lower the learning rate, or check the data for NaN",
+        )
+    worst = max(float(scores.max()) for scores in known if len(scores))
+    return {name: np.where(np.isfinite(c), c, worst) for name, c in curves.items()}
+
+
+def _walk_speed(apart: Mapping[str, np.ndarray], steps: Sequence[int]) -> float:
+    """The mean squared change of the seed-averaged distances per unit of log steps."""
+    logs = np.log(np.asarray(steps, dtype=float))
+    rates = [
+        np.diff(curve.mean(axis=1))[-RECENT:] ** 2 / np.diff(logs[: len(curve)])[-RECENT:]
+        for curve in apart.values()
+        if len(curve) > 1
+    ]
+    return float(np.concatenate(rates).mean()) if rates else 0.0
+
+
+def _seed_variance(apart: Mapping[str, np.ndarray]) -> float:
+    """The variance of a distance averaged over seeds, pooled over candidates."""
+    last = [curve[-1] for curve in apart.values()]
+    seeds = len(last[0])
+    if seeds == 1:
+        return 0.0
+    return float(np.mean([row.var(ddof=1) for row in last])) / seeds
+
+
+def _extrapolated(scores: np.ndarray, steps: Sequence[int], full: int) -> float:
+    """Continue the finalists' mean curve as a + b·steps^-c, with a limit not above its end."""
+    if steps[-1] >= full or len(steps) < 3:
+        return float(scores[-1])
+    recent = np.asarray(steps[-2 * RECENT :], dtype=float)
+    found = []
+    for power in np.linspace(0.1, 1.0, 10):
+        basis = np.stack([np.ones_like(recent), (recent / recent[-1]) ** -power], axis=1)
+        (limit, fall), *_ = np.linalg.lstsq(basis, scores[-len(recent) :], rcond=None)
+        left = float(np.square(basis @ [limit, fall] - scores[-len(recent) :]).sum())
+        found.append((left, limit + max(fall, 0.0) * (full / recent[-1]) ** -power))
+    best = min(found)[1]
+    return float(np.clip(best, min(0.0, float(scores.min())), scores[-1]))
+
+
+def _best_shares(means: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """How often each candidate is lowest; ties without any spread are shared."""
+    if not errors.any():
+        lowest = means == means.min()
+        return lowest / lowest.sum()
+    drawn = np.random.default_rng(0).standard_normal((DRAWS, len(means)))
+    winners = (means + errors * drawn).argmin(axis=1)
+    return np.bincount(winners, minlength=len(means)) / DRAWS

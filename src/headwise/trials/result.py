@@ -1,0 +1,144 @@
+"""What a trial answers: each geometry's predicted score, its chance to be best, its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headwise.geometry import HeadGeometry
+from headwise.trials.race import Standing
+
+#: Bytes of a number in the KV cache.
+CACHE_BYTES = 2
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One geometry of a trial.
+
+    Attributes:
+        geometry: Heads and ranks.
+        steps: How far it was trained.
+        score: Mean score at that point; lower is better.
+        predicted: Predicted score at the full length.
+        error: Standard error of ``predicted`` against the other entrants.
+        probability: Probability that it is the best of all.
+        parameters: Attention parameters of one layer.
+        cache_bytes: KV cache bytes per token and layer, 16-bit numbers.
+        on_front: Whether no other entrant is at least as good in predicted score, parameters and
+            cache bytes and better in one of them.
+    """
+
+    geometry: HeadGeometry
+    steps: int
+    score: float
+    predicted: float
+    error: float
+    probability: float
+    parameters: int
+    cache_bytes: int
+    on_front: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The answer of a trial, best entrant first.
+
+    Attributes:
+        entrants: All candidates, the most probable winner first.
+        measure: What the score is, such as "error rate" or "loss".
+        full: The length of training that was asked about.
+        steps: Steps at which scores were taken.
+        curves: For each entrant, in order, its scores by look and seed.
+        finished: False if time ran out first.
+
+    Example:
+        >>> one = Entrant(HeadGeometry.free(8, 1, 8), 10, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
+        >>> answer = Trial((one,), "loss", 20, (10,), (((0.2,),),), True)
+        >>> answer.best.geometry.heads, answer.as_dict()["entrants"][0]["predicted"]
+        (1, 0.1)
+    """
+
+    entrants: tuple[Entrant, ...]
+    measure: str
+    full: int
+    steps: tuple[int, ...]
+    curves: tuple[tuple[tuple[float, ...], ...], ...]
+    finished: bool
+
+    @property
+    def best(self) -> Entrant:
+        """The entrant that is most probably best."""
+        return self.entrants[0]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON takes."""
+        return {
+            "measure": self.measure,
+            "full_steps": self.full,
+            "finished": self.finished,
+            "looks": list(self.steps),
+            "entrants": [
+                {
+                    "heads": one.geometry.heads,
+                    "qk_rank": one.geometry.qk_rank,
+                    "v_rank": one.geometry.v_rank,
+                    "steps": one.steps,
+                    "score": _plain(one.score),
+                    "predicted": one.predicted,
+                    "error": one.error,
+                    "probability_best": one.probability,
+                    "parameters": one.parameters,
+                    "cache_bytes": one.cache_bytes,
+                    "pareto": one.on_front,
+                    "curve": [[_plain(score) for score in look] for look in curve],
+                }
+                for one, curve in zip(self.entrants, self.curves, strict=True)
+            ],
+        }
+
+
+def _plain(score: float) -> float | None:
+    return score if score == score and abs(score) != float("inf") else None
+
+
+def answer(
+    standing: Standing, candidates: Mapping[str, HeadGeometry], full: int, measure: str
+) -> Trial:
+    """Turn the standing of a race into a trial's answer."""
+    found = standing.predictions(full)
+    order = sorted(candidates, key=lambda name: (-found[name].probability, found[name].score))
+    points = {
+        name: (
+            found[name].score,
+            geometry.parameters,
+            geometry.cache_bytes_per_token(CACHE_BYTES),
+        )
+        for name, geometry in candidates.items()
+    }
+    entrants = []
+    for name in order:
+        last = standing.curves[name][-1]
+        entrants.append(
+            Entrant(
+                geometry=candidates[name],
+                steps=standing.steps[len(standing.curves[name]) - 1],
+                score=sum(last) / len(last),
+                predicted=found[name].score,
+                error=found[name].error,
+                probability=found[name].probability,
+                parameters=points[name][1],
+                cache_bytes=points[name][2],
+                on_front=not any(_dominates(other, points[name]) for other in points.values()),
+            )
+        )
+    curves = tuple(tuple(map(tuple, standing.curves[name])) for name in order)
+    steps = tuple(standing.steps)
+    return Trial(tuple(entrants), measure, full, steps, curves, not standing.stopped)
+
+
+def _dominates(one: Sequence[float | int], other: Sequence[float | int]) -> bool:
+    """Whether a point is at least as low everywhere and lower somewhere."""
+    pairs = list(zip(one, other, strict=True))
+    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)

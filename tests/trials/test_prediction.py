@@ -1,0 +1,75 @@
+"""Predictions of learning curves: planted answers, calibration, degenerate cases."""
+
+import numpy as np
+import pytest
+
+from headwise.errors import BadInputError
+from headwise.trials import predict
+
+
+def curve(*rows):
+    return np.array(rows, dtype=float)
+
+
+def test_the_lowest_curve_at_the_full_length_is_best():
+    curves = {"a": curve([2, 2.1], [1, 1.1]), "b": curve([2.2, 2.3], [1.4, 1.5])}
+    found = predict(curves, (10, 20), full=20)
+    assert found["a"].probability > 0.99
+    assert found["a"].score == pytest.approx(1.05)
+    assert sum(one.probability for one in found.values()) == pytest.approx(1)
+
+
+def test_the_less_is_trained_the_less_is_known():
+    rng = np.random.default_rng(0)
+    level = np.linspace(1, 0.5, 8)[:, None]
+    curves = {n: level + 0.01 * k + 0.01 * rng.standard_normal((8, 3)) for k, n in enumerate("ab")}
+    steps = [2**k for k in range(8)]
+    near, far = (predict(curves, steps, full) for full in (128, 12_800))
+    assert far["a"].error > near["a"].error
+    assert far["a"].probability < near["a"].probability
+
+
+def test_a_candidate_that_was_stopped_is_less_certain_than_the_finalists():
+    rng = np.random.default_rng(1)
+    curves = {n: rng.standard_normal((6, 3)) * 0.01 + 1 for n in "abc"}
+    curves["c"] = curves["c"][:3]
+    found = predict(curves, [2**k for k in range(6)], full=64)
+    assert found["c"].error > found["a"].error == found["b"].error
+
+
+def test_a_run_that_diverged_counts_as_the_worst():
+    curves = {"a": curve([1, 1], [0.5, 0.5]), "b": curve([1, 1], [np.nan, np.inf])}
+    assert predict(curves, (1, 2), full=2)["a"].probability > 0.9
+
+
+def test_nothing_finite_is_refused():
+    with pytest.raises(BadInputError, match="expected a finite score"):
+        predict({"a": curve([np.nan]), "b": curve([np.nan])}, (1,), full=2)
+
+
+def test_equal_candidates_share_the_probability():
+    found = predict({"a": curve([1], [0.5]), "b": curve([1], [0.5])}, (1, 2), full=4)
+    assert found["a"].probability == found["b"].probability == 0.5
+
+
+def test_probabilities_are_calibrated_on_walks_like_those_that_are_assumed():
+    """The stated probability of the favourite is its share of wins, within 3 standard errors."""
+    rng, stated, won = np.random.default_rng(2), [], []
+    steps = [2**k for k in range(12)]
+    for _ in range(300):
+        walks = np.cumsum(0.05 * rng.standard_normal((12, 4, 1)), axis=0)
+        seen = walks + 0.02 * rng.standard_normal((12, 4, 3))
+        curves = {str(k): seen[:8, k] for k in range(4)}
+        found = predict(curves, steps[:8], full=steps[-1])
+        best = max(found, key=lambda name: found[name].probability)
+        stated.append(found[best].probability)
+        won.append(int(best) == walks[-1, :, 0].argmin())
+    spread = np.sqrt(np.mean(np.array(stated) * (1 - np.array(stated))) / len(won))
+    assert abs(np.mean(stated) - np.mean(won)) < 3 * spread
+
+
+def test_the_level_follows_a_power_law_down():
+    steps = [2**k for k in range(4, 12)]
+    fall = np.array([0.3 + 2.0 * step**-0.5 for step in steps])[:, None]
+    found = predict({"a": fall, "b": fall + 0.1}, steps, full=2**14)
+    assert found["a"].score == pytest.approx(0.3 + 2.0 * 2**-7, abs=5e-3)

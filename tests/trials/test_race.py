@@ -1,0 +1,76 @@
+"""The race: who is stopped, time limits, resuming after a kill."""
+
+import math
+
+import pytest
+
+from headwise.errors import BadInputError, UnreadableFileError
+from headwise.trials.race import looks, race
+
+NAMES = ["a", "b", "c", "d"]
+
+
+class Planted:
+    """A runner whose scores are known: k tenths for the k-th candidate, and some wobble."""
+
+    def __init__(self, dies_at=math.inf):
+        self.calls, self.dies_at, self.saves = [], dies_at, 0
+
+    def train(self, names, until):
+        if until >= self.dies_at:
+            raise KeyboardInterrupt
+        self.calls.append((tuple(names), until))
+        return {name: [self.score(NAMES.index(name), until, s) for s in (0, 1)] for name in names}
+
+    def score(self, place, step, seed):
+        return 0.1 * place + 0.02 * math.sin(step * (place + 1)) + 0.01 * seed + 1 / step
+
+    def save(self):
+        self.saves += 1
+
+
+def test_the_best_wins_and_the_others_stop_early():
+    runner = Planted()
+    standing = race(runner, NAMES, 800)
+    found = standing.predictions(800)
+    assert max(found, key=lambda name: found[name].probability) == "a"
+    assert len(standing.curves["d"]) < len(standing.curves["a"])
+    full = len(NAMES) * 800
+    spent, last = 0, 0
+    for names, until in runner.calls:
+        spent, last = spent + len(names) * (until - last), until
+    assert spent < full / 2
+
+
+def test_rounds_end_at_an_eighth_a_quarter_a_half_and_the_whole():
+    assert [step for step, ends in looks(800) if ends] == [100, 200, 400, 800]
+    assert [step for step, _ in looks(1)] == [1]
+
+
+def test_a_race_that_was_killed_goes_on_where_it_was(tmp_path):
+    path = tmp_path / "trial.json"
+    with pytest.raises(KeyboardInterrupt):
+        race(Planted(dies_at=90), NAMES, 800, path=path, identity="x")
+    again = Planted()
+    standing = race(again, NAMES, 800, path=path, identity="x")
+    assert again.calls[0][1] >= 90
+    assert standing.curves == race(Planted(), NAMES, 800).curves
+
+
+def test_the_standing_of_another_trial_is_refused(tmp_path):
+    path = tmp_path / "trial.json"
+    race(Planted(), NAMES, 8, path=path, identity="x")
+    with pytest.raises(UnreadableFileError, match="that of another"):
+        race(Planted(), NAMES, 8, path=path, identity="y")
+    path.write_text("[]")
+    with pytest.raises(UnreadableFileError, match="remove it"):
+        race(Planted(), NAMES, 8, path=path, identity="x")
+
+
+def test_time_ends_a_race_and_too_little_is_refused():
+    times = iter(range(0, 10_000, 10))
+    standing = race(Planted(), NAMES, 800, seconds=120, clock=lambda: next(times))
+    assert standing.stopped and len(standing.steps) >= 4
+    times = iter(range(0, 10_000, 10))
+    with pytest.raises(BadInputError, match="expected time for one round"):
+        race(Planted(), NAMES, 800, seconds=5, clock=lambda: next(times))

@@ -1,0 +1,154 @@
+"""Trials of built-in and of own models, at the smallest scale."""
+
+import json
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from headwise.data import Batch, Samples
+from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry
+from headwise.models import EncoderStack
+from headwise.training import Settings
+from headwise.trials import OwnTraining, splits, trial, trial_of, usual
+from headwise.trials.ensembles import EnsembleRunner
+
+GENERATOR = torch.Generator().manual_seed(0)
+IMAGES = torch.rand(40, 1, 4, 4, generator=GENERATOR)
+LABELS = (IMAGES.mean((1, 2, 3)) > 0.5).long()
+SMALL = {"width": 8, "depth": 1, "steps": 16, "batch": 8, "seeds": (0, 1)}
+
+
+def test_a_trial_ranks_every_split_and_is_json():
+    found = trial(IMAGES, LABELS, **SMALL)
+    assert {e.geometry for e in found.entrants} == {*splits(8), usual(8)}
+    assert sum(e.probability for e in found.entrants) == pytest.approx(1)
+    assert json.loads(json.dumps(found.as_dict()))["full_steps"] == 16
+    assert any(e.on_front for e in found.entrants)
+
+
+def test_ids_are_classified_too():
+    ids = torch.randint(5, (40, 6), generator=GENERATOR)
+    assert len(trial(ids, LABELS, **SMALL).entrants) == 2
+
+
+def test_a_trial_goes_on_after_a_kill_as_if_nothing_had_happened(tmp_path, monkeypatch):
+    whole = trial(IMAGES, LABELS, **SMALL)
+    usual_train, calls = EnsembleRunner.train, []
+
+    def dying(self, names, until):
+        calls.append(until)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return usual_train(self, names, until)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EnsembleRunner, "train", dying)
+        with pytest.raises(KeyboardInterrupt):
+            trial(IMAGES, LABELS, folder=tmp_path, **SMALL)
+    assert trial(IMAGES, LABELS, folder=tmp_path, **SMALL) == whole
+
+
+def task():
+    data = Batch((torch.rand(20, 3, 8, generator=GENERATOR),), (torch.arange(20) % 8,))
+    return _Mean(data, data)
+
+
+class _Mean(Samples):
+    """Classes from the mean over tokens."""
+
+    def loss(self, outputs, *targets):
+        return super().loss(outputs.mean(-2), *targets)
+
+    def score(self, outputs, *targets):
+        return super().score(outputs.mean(-2), *targets)
+
+
+def build(geometry, seed):
+    torch.manual_seed(seed)
+    return EncoderStack(geometry, depth=1, mlp_width=8)
+
+
+def test_a_candidate_that_leaves_changes_nothing_for_those_that_stay():
+    entrants = {"2 x 4": splits(8)[0], "1 x 8": splits(8)[1]}
+    runner = partial(EnsembleRunner, build=build, task=task())
+    settings = Settings(steps=8, batch=4, seeds=(0, 1), evaluation=20)
+    alone = runner({"1 x 8": entrants["1 x 8"]}, settings=settings)
+    both = runner(entrants, settings=settings)
+    both.train(["2 x 4", "1 x 8"], 4)
+    alone.train(["1 x 8"], 4)
+    both.train(["1 x 8"], 8)
+    alone.train(["1 x 8"], 8)
+    ((_, one),), ((_, other),) = both.stacks.items(), alone.stacks.items()
+    torch.testing.assert_close(one.state.flat, other.state.flat)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "labels", "message"),
+    [
+        (IMAGES, LABELS[:5], "expected 40 class numbers"),
+        (IMAGES, LABELS.float(), "type float32"),
+        (IMAGES[0], LABELS, "expected images"),
+        (IMAGES, torch.zeros(40, dtype=torch.int64), "2 classes"),
+        (IMAGES * torch.nan, LABELS, "expected a finite score"),
+    ],
+)
+def test_odd_data_is_refused_in_one_line(inputs, labels, message):
+    with pytest.raises(BadInputError, match=message):
+        trial(inputs, labels, **SMALL)
+
+
+class Own(nn.Module):
+    """A low-rank map: learns the identity only if the rank suffices."""
+
+    def __init__(self, geometry):
+        super().__init__()
+        inner = geometry.heads * geometry.qk_rank
+        self.map = nn.Sequential(nn.Linear(8, inner, bias=False), nn.Linear(inner, 8, bias=False))
+
+    def forward(self, x):
+        return self.map(x)
+
+
+def batches(seed):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(100):
+        x = torch.randn(32, 8, generator=generator)
+        yield x, x
+
+
+GEOMETRIES = [HeadGeometry.free(8, 1, rank) for rank in (1, 2, 8)]
+HOW = OwnTraining(steps=120, rate=3e-2)
+
+
+def test_own_models_are_ranked_by_what_they_can_learn():
+    found = trial_of(Own, batches, GEOMETRIES, training=HOW)
+    assert found.best.geometry.qk_rank == 8
+    assert found.best.probability > 0.95
+    assert found.measure == "loss"
+
+
+def test_own_models_go_on_after_a_kill(tmp_path):
+    whole = trial_of(Own, batches, GEOMETRIES, training=HOW)
+
+    def dying(seed):
+        for number, pair in enumerate(batches(seed)):
+            if number > 19:
+                raise KeyboardInterrupt
+            yield pair
+
+    with pytest.raises(KeyboardInterrupt):
+        trial_of(Own, dying, GEOMETRIES, training=HOW, folder=tmp_path)
+    assert trial_of(Own, batches, GEOMETRIES, training=HOW, folder=tmp_path) == whole
+
+
+def test_a_model_that_ignores_its_geometry_is_found_out():
+    with pytest.raises(BadInputError, match="size follows the geometry"):
+        trial_of(lambda geometry: nn.Linear(8, 8), batches, GEOMETRIES, training=HOW)
+
+
+def test_no_batches_are_refused():
+    with pytest.raises(BadInputError, match="expected batches"):
+        trial_of(Own, lambda seed: [], GEOMETRIES, training=HOW)
