@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import torch
 
-from headwise.advice.band import (
+from headwise.advice.curves.band import (
     ASKED,
     FURTHER,
     MOST,
@@ -23,10 +23,10 @@ from headwise.advice.band import (
     settled_rows,
     shrinking,
 )
-from headwise.advice.curves import HALF_WIDTH, Start, head_dim_grid
-from headwise.advice.embedding import TokenSet, token_set
-from headwise.advice.measuring import MOST_HEAD_DIM, ratios_of_seed
-from headwise.advice.sources import Reading, tokens_from
+from headwise.advice.curves.curve import HALF_WIDTH, Start, head_dim_grid
+from headwise.advice.curves.measured import MOST_HEAD_DIM, ratios_of_seed
+from headwise.advice.tokens.source import Reading, read_tokens
+from headwise.advice.tokens.token_set import TokenSet, token_set
 from headwise.randomness import stream, stream_seed
 from recording import RECORDS, markdown_table, provenance, write_record
 
@@ -41,7 +41,7 @@ def token_kinds() -> dict[str, TokenSet]:
     ends = torch.randint(2, 49, (64, 1), generator=stream(SEED, "ends"))
     padded[torch.arange(48) >= ends] = 0
     return {
-        "digits": tokens_from("digits", Reading()),
+        "digits": read_tokens("digits", Reading()),
         "gaussian vectors": token_set(gaussian, 48),
         "ids": token_set(ids, 64),
         "padded ids": token_set(padded, 64),

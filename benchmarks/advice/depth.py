@@ -40,7 +40,7 @@ from benchmarks.advice.tasks import BENCHES, RANKS, Bench, Loaded
 from benchmarks.recording import provenance, told
 from torch import Tensor, nn
 
-from headwise.advice.tokens import effective_dimension
+from headwise.advice.tokens.statistics import effective_dimension
 from headwise.attention import FullProjection, HeadGeometry
 from headwise.data import Batch
 from headwise.models.transformer import Block

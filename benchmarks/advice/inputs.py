@@ -23,11 +23,12 @@ from benchmarks.advice.sweep import Row, read_rows, task_names
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded
 from benchmarks.recording import provenance
 
-from headwise.advice.curves import RankCurve
-from headwise.advice.embedding import TokenSet, token_set, with_vocabulary
-from headwise.advice.evidence import Evidence, TokenStatistics
-from headwise.advice.gathering import evidence_of
-from headwise.advice.measuring import Sampling
+from headwise.advice.curves.curve import RankCurve
+from headwise.advice.curves.measured import Sampling
+from headwise.advice.evidence import Evidence, measured_evidence
+from headwise.advice.tokens.source import Reading
+from headwise.advice.tokens.statistics import TokenStatistics
+from headwise.advice.tokens.token_set import TokenSet, token_set, with_vocabulary
 from headwise.attention import HeadGeometry
 from headwise.data import trivial_error
 from headwise.data.incontext import InContext
@@ -51,7 +52,7 @@ def inputs_of(bench: Bench, folder: Path) -> Row:
     """One line of the record."""
     start = time.monotonic()
     loaded = bench.load(folder, "cpu")
-    evidence = evidence_of(token_set_of(bench, loaded), None, Sampling(0))
+    evidence = measured_evidence(token_set_of(bench, loaded), Reading(), Sampling(0))
     evidence_seconds = time.monotonic() - start
     return {
         "task": bench.name,
@@ -107,7 +108,8 @@ def stored_evidence(row: Row) -> Evidence:
         for curve in told["curves"]
     )
     known = TokenStatistics(**told["statistics"])
-    return Evidence(**{**told, "curves": curves, "statistics": known})
+    kept = {name: value for name, value in told.items() if name != "words"}
+    return Evidence(**{"source": row["task"], **kept, "curves": curves, "statistics": known})
 
 
 def _tuple(value: Any) -> Any:

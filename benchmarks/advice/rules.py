@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from headwise.advice.deciding import decide
+from headwise.advice.curves.curve import paper_saturation
+from headwise.advice.decide import decide
 from headwise.advice.evidence import Evidence
 from headwise.advice.question import FREE, NO_LIMIT, Budget, Constraints
-from headwise.advice.saturation import paper_saturation
+from headwise.advice.question import Question as Asked
 from headwise.geometry import HeadGeometry
 
 Regime = Literal["heads", "width", "half", "free"]
@@ -61,7 +62,9 @@ def adviser(question: Question) -> Sequence[HeadGeometry]:
     fixed = Constraints(heads=question.heads) if question.regime == "heads" else FREE
     spent = max(g.parameters for g in question.choices)
     budget = Budget(parameters=spent) if question.regime == "half" else NO_LIMIT
-    best = decide(question.evidence, budget, fixed, "data").best.geometry
+    best = decide(
+        question.evidence, Asked(budget, fixed, any_shape=True), do_no_harm=False
+    ).best.geometry
     rank = question.with_rank(best.qk_rank)
     if question.regime != "free":
         return [rank]

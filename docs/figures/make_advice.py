@@ -10,8 +10,8 @@ import csv
 from pathlib import Path
 
 from headwise.advice import Advice, advise
-from headwise.advice.page import rank_axes
-from headwise.advice.sources import Reading, tokens_from
+from headwise.advice.render.figure import figure
+from headwise.advice.tokens.source import Reading, read_tokens
 
 HERE = Path(__file__).parent
 
@@ -27,13 +27,13 @@ def rows(advice: Advice) -> list[dict[str, float | int | str]]:
 
 def main() -> None:
     """Measure, write the numbers, draw."""
-    advice = advise(tokens_from("digits", Reading()))
+    advice = advise(read_tokens("digits", Reading()))
     found = rows(advice)
     with (HERE / "advice.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(found[0]))
         writer.writeheader()
         writer.writerows(found)
-    rank_axes(advice).savefig(HERE / "advice.png", dpi=160)
+    figure(advice).savefig(HERE / "advice.png", dpi=160)
 
 
 if __name__ == "__main__":

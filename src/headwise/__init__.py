@@ -11,7 +11,7 @@ from headwise.version import __version__
 # torch. A new name needs three lines: its import for type checkers, its place in __all__, and the
 # module that defines it in _HOME. A test compares the three.
 if TYPE_CHECKING:
-    from headwise.advice import Advice, Budget, Constraints, advise
+    from headwise.advice import Advice, advise
     from headwise.arrays import read_array
     from headwise.attention import Attention, AttentionView, mha
     from headwise.errors import HeadwiseError
@@ -51,9 +51,7 @@ __all__ = [
     "Advice",
     "Attention",
     "AttentionView",
-    "Budget",
     "Certificate",
-    "Constraints",
     "Counts",
     "DtypeFloor",
     "Estimate",
@@ -98,8 +96,6 @@ _HOME = {
     "Advice": "advice",
     "Attention": "attention",
     "AttentionView": "attention",
-    "Budget": "advice",
-    "Constraints": "advice",
     "Certificate": "spectra",
     "Counts": "spectra",
     "DtypeFloor": "spectra",

@@ -5,8 +5,8 @@ from collections import UserDict
 import pytest
 import torch
 
-from headwise.advice.batches import MOST_SEQUENCES, joined_batches
-from headwise.advice.sources import Reading, tokens_from
+from headwise.advice.tokens.batches import MOST_SEQUENCES, joined_batches
+from headwise.advice.tokens.source import Reading, read_tokens
 from headwise.errors import BadInputError
 
 IDS = torch.arange(12).reshape(2, 6)
@@ -53,26 +53,26 @@ def test_an_endless_loader_is_read_as_far_as_is_needed():
 @pytest.mark.parametrize(
     ("batches", "words"),
     [
-        ([[]], "gave an empty batch; yield batches of tokens"),
+        ([[]], "gave an empty batch; give batches of tokens"),
         ([([], 1)], "gave an empty batch"),
-        ([{"tokens": IDS, "mask": IDS}], "a batch with tokens, mask; name its inputs input_ids, "),
-        ([{}], "a batch with no keys"),
-        ([IDS, IDS[:, :4]], "unequal length, 4 to 6 tokens; cut or pad them to one length"),
-        ([VECTORS, VECTORS[:, :5]], "unequal length, 5 to 6 tokens"),
-        ([{"input_ids": [[1, 2, 3], [4]]}], "unequal length, 1 to 3 tokens"),
-        ([{"input_ids": [1, 2, 3]}, {"input_ids": [4, 5]}], "unequal length, 2 to 3 tokens"),
-        ([IMAGES, IMAGES[..., :4]], "parts (3, 8, 4) and (3, 8, 8)"),
-        ([VECTORS, IDS], "parts (6,) and (6, 3)"),
-        ([{"x": "words"}], "type str that is no array of numbers"),
+        ([{"tokens": IDS, "mask": IDS}], "got tokens, mask; rename the inputs"),
+        ([{}], "got no keys"),
+        ([IDS, IDS[:, :4]], "one length, got 4 to 6 tokens; cut them"),
+        ([VECTORS, VECTORS[:, :5]], "one length, got 5 to 6 tokens"),
+        ([{"input_ids": [[1, 2, 3], [4]]}], "one length, got 1 to 3 tokens"),
+        ([{"input_ids": [1, 2, 3]}, {"input_ids": [4, 5]}], "one length, got 2 to 3 tokens"),
+        ([IMAGES, IMAGES[..., :4]], "one shape, got (3, 8, 4) and (3, 8, 8)"),
+        ([VECTORS, IDS], "one shape, got (6,) and (6, 3)"),
+        ([{"x": "words"}], "got a batch of type str"),
         ([torch.tensor(3)], "one number"),
-        ([], "yielded nothing"),
+        ([], "gave no batches"),
     ],
 )
 def test_what_cannot_be_joined_gets_one_clear_line(batches, words):
     with pytest.raises(BadInputError) as raised:
         joined_batches(batches, "a:b")
     assert words in str(raised.value)
-    assert str(raised.value).startswith("a:b ")
+    assert str(raised.value).startswith("a:b")
     assert "\n" not in str(raised.value)
 
 
@@ -83,5 +83,5 @@ def test_a_loader_of_mappings_is_a_source(tmp_path, monkeypatch):
         "def images():\n    yield {'pixel_values': torch.randn(3, 3, 8, 8)}\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert tokens_from("mapping_loader:text", Reading(width=8)).embedding == "table"
-    assert tokens_from("mapping_loader:images", Reading()).values.shape == (3, 4, 48)
+    assert read_tokens("mapping_loader:text", Reading(width=8)).embedding == "table"
+    assert read_tokens("mapping_loader:images", Reading()).values.shape == (3, 4, 48)

@@ -4,17 +4,16 @@ import pytest
 import torch
 
 from headwise import advise
-from headwise.advice.band import FURTHER, MOST_LARGE, band
-from headwise.advice.curves import HALF_WIDTH, head_dim_grid
-from headwise.advice.embedding import TokenSet
-from headwise.advice.gathering import evidence_of
-from headwise.advice.measuring import (
+from headwise.advice.curves.band import FURTHER, MOST_LARGE, band
+from headwise.advice.curves.curve import HALF_WIDTH, head_dim_grid, our_saturation
+from headwise.advice.curves.measured import (
     Sampling,
     measured_curve,
     ratios_of_seed,
 )
-from headwise.advice.rule import judged_curve
-from headwise.advice.saturation import our_saturation
+from headwise.advice.evidence import measured_evidence
+from headwise.advice.tokens.source import Reading
+from headwise.advice.tokens.token_set import TokenSet
 from headwise.attention import Causal
 from headwise.randomness import stream, stream_seed
 from headwise.theory import finite_law, plateau_ratio
@@ -74,11 +73,11 @@ def test_the_causal_plateau_of_orthonormal_tokens_is_half(n):
 
 def test_under_a_causal_mask_both_are_measured_and_the_bare_one_is_judged():
     tokens = TokenSet(white(), 8, "given")
-    bare = evidence_of(tokens, None, Sampling())
-    causal = evidence_of(tokens, None, Sampling(mask="causal"))
+    bare = measured_evidence(tokens, Reading(), Sampling())
+    causal = measured_evidence(tokens, Reading(), Sampling(mask="causal"))
     names = [curve.name for curve in causal.curves]
     assert names == ["model", "model, causal", "paper, causal"]
-    assert judged_curve(causal.curves) == judged_curve(bare.curves)
+    assert causal.curve == bare.curve
     # A triangular matrix with a positive diagonal.
     assert causal.curves[1].mean[0] == 1.0 > causal.curves[0].mean[0]
     assert causal.curves[2] != bare.curves[1]
@@ -145,8 +144,8 @@ class TestUnevenSequences:
         assert bool(((mean - truth).abs() <= half).all())
 
     def test_where_it_stays_wide_differences_decide(self, monkeypatch):
-        monkeypatch.setattr("headwise.advice.band.MOST_ENTRIES", 0)
-        monkeypatch.setattr("headwise.advice.band.SEQUENCES", 1)
+        monkeypatch.setattr("headwise.advice.curves.band.MOST_ENTRIES", 0)
+        monkeypatch.setattr("headwise.advice.curves.band.SEQUENCES", 1)
         curve = measured_curve(uneven(), "model", Sampling())
         assert max(curve.half_width) > HALF_WIDTH
         assert max(curve.below_top_half_width) < max(curve.half_width)
@@ -157,11 +156,11 @@ class TestUnevenSequences:
 
     def test_that_it_is_wide_is_said(self, monkeypatch):
         narrow = advise(uneven().values)
-        assert not any("The band is" in line for line in narrow.findings)
-        monkeypatch.setattr("headwise.advice.band.MOST_ENTRIES", 0)
-        monkeypatch.setattr("headwise.advice.band.SEQUENCES", 1)
+        assert not narrow.finding("wide band")
+        monkeypatch.setattr("headwise.advice.curves.band.MOST_ENTRIES", 0)
+        monkeypatch.setattr("headwise.advice.curves.band.SEQUENCES", 1)
         wide = advise(uneven().values)
-        assert any("these sequences differ greatly" in line for line in wide.findings)
+        assert wide.finding("wide band")
 
 
 def test_parts_of_a_draw_give_what_the_whole_gives():

@@ -4,17 +4,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwise.advice.curves import RankCurve, head_dim_grid
-from headwise.advice.result import is_met
-from headwise.advice.rule import SLACK, choose_rank, judged_curve
-from headwise.advice.saturation import our_saturation, paper_saturation, saturated_from
-from headwise.advice.theory_curve import law_curve
+from headwise.advice.curves.curve import (
+    RankCurve,
+    head_dim_grid,
+    law_curve,
+    our_saturation,
+    paper_saturation,
+    saturated_from,
+)
+from headwise.advice.evidence import Evidence
+from headwise.advice.rule import SLACK, choose_rank
+from headwise.advice.tokens.statistics import TokenStatistics
 from headwise.theory import critical_head_dim
 
 
 def curve(means, start="model", half=0.0, dims=(1, 2, 4, 8, 16, 32)):
     halves = (half,) * len(means)
     return RankCurve(start, dims[: len(means)], tuple(means), halves, 8, max(means), "measured")
+
+
+def chosen(curves, dimension, directions, learned, need):
+    """The choice for tokens of this effective dimension and number of directions."""
+    known = TokenStatistics(
+        sequences=1,
+        length=16,
+        width=directions,
+        effective_dimension=dimension,
+        mean_share=0.0,
+        cosine_spread=0.5,
+        orthonormality=0.1,
+        learned=learned,
+    )
+    return choose_rank(Evidence("tokens", 16, directions, curves, known), need)
 
 
 #: The published evidence of the rule: rank / tokens on CIFAR-10 at the model's own start, at
@@ -28,7 +49,7 @@ CIFAR_MODEL, CIFAR_PAPER, CIFAR_BEST = (
 
 def test_the_rule_finds_what_its_evidence_showed():
     curves = (curve(CIFAR_MODEL), curve(CIFAR_PAPER, "paper"))
-    found = choose_rank(curves, 5.6, directions=192, learned=False, need="mixing")
+    found = chosen(curves, 5.6, directions=192, learned=False, need="mixing")
     assert (found.rank, found.binds, found.retrieval) == (CIFAR_BEST, "mixing", 12)
     assert found.paper == 2
 
@@ -39,7 +60,7 @@ def test_the_rule_finds_what_its_evidence_showed():
 )
 def test_lookup_takes_twice_the_effective_dimension_up_to_the_width(dimension, wanted):
     """The width limits it; the largest head dimension that was measured, 32, does not."""
-    found = choose_rank((curve(CIFAR_MODEL),), dimension, 48, learned=False, need="retrieval")
+    found = chosen((curve(CIFAR_MODEL),), dimension, 48, learned=False, need="retrieval")
     assert (found.rank, found.retrieval) == (wanted, wanted)
 
 
@@ -69,23 +90,23 @@ def test_the_law_saturates_where_its_inverse_says():
 @given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6), st.floats(1, 40))
 def test_more_than_one_need_is_the_larger_one(means, dimension):
     curves = (curve(sorted(means)),)
-    data = choose_rank(curves, dimension, 32, learned=False, need="data")
-    mixing = choose_rank(curves, dimension, 32, learned=False, need="mixing")
-    retrieval = choose_rank(curves, dimension, 32, learned=False, need="retrieval")
+    data = chosen(curves, dimension, 32, learned=False, need="data")
+    mixing = chosen(curves, dimension, 32, learned=False, need="mixing")
+    retrieval = chosen(curves, dimension, 32, learned=False, need="retrieval")
     assert data.rank == max(mixing.rank, retrieval.rank)
-    learned = choose_rank(curves, dimension, 32, learned=True, need="data")
+    learned = chosen(curves, dimension, 32, learned=True, need="data")
     assert learned.rank == mixing.rank
 
 
 def test_a_curve_that_never_gets_there_is_said_to():
-    found = choose_rank((law_curve(10**6, 16),), 16.0, 16, learned=True, need="data")
+    found = chosen((law_curve(10**6, 16),), 16.0, 16, learned=True, need="data")
     assert (found.rank, found.reached) == (16, False)
 
 
 def test_the_models_own_start_is_judged_first():
     own, paper = curve(CIFAR_MODEL), curve(CIFAR_PAPER, "paper")
-    assert judged_curve((paper, own)) is own
-    assert judged_curve((paper,)) is paper
+    assert Evidence("tokens", 16, 32, (paper, own), None).curve is own
+    assert Evidence("tokens", 16, 32, (paper,), None).curve is paper
 
 
 def test_between_points_the_curve_is_straight_in_the_logarithm():
@@ -98,12 +119,12 @@ def test_between_points_the_curve_is_straight_in_the_logarithm():
 
 def test_a_rank_between_those_looked_at_meets_the_need_where_the_curve_does():
     law = law_curve(2048, 2560)
-    found = choose_rank((law,), 2560.0, 2560, learned=True, need="data")
+    found = chosen((law,), 2560.0, 2560, learned=True, need="data")
     assert (found.rank, found.mixing) == (192, 192)
     for rank in range(96, 257):
-        assert is_met(found, rank) == (law.share(rank) >= 1 - SLACK), rank
-    assert is_met(found, 170)
-    assert not is_met(found, 128)
+        assert found.is_met_by(rank) == (law.share(rank) >= 1 - SLACK), rank
+    assert found.is_met_by(170)
+    assert not found.is_met_by(128)
 
 
 def test_the_band_counts_between_the_ranks_looked_at_too():
@@ -127,6 +148,6 @@ def test_the_band_counts_between_the_ranks_looked_at_too():
 )
 def test_what_mixes_enough_does_not_loosen_what_lookup_takes(dimension, learned, need, enough):
     curves = (curve((0.5, 0.7, 0.8, 0.95, 1.0)),)
-    found = choose_rank(curves, dimension, 32, learned, need)
-    met = [rank for rank in range(1, 17) if is_met(found, rank)]
+    found = chosen(curves, dimension, 32, learned, need)
+    met = [rank for rank in range(1, 17) if found.is_met_by(rank)]
     assert met == list(range(enough, 17))

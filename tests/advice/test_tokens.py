@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwise.advice.embedding import TokenSet, as_seen, token_set, with_vocabulary
-from headwise.advice.tokens import effective_dimension, token_statistics
+from headwise.advice.tokens.statistics import effective_dimension, token_statistics
+from headwise.advice.tokens.token_set import TokenSet, as_seen, token_set, with_vocabulary
 from headwise.errors import BadInputError
 
 
@@ -64,23 +64,22 @@ def test_tokens_are_seen_normalised():
 
 BAD = {
     "all 10 tokens are equal": torch.ones(2, 5, 4),
-    "one token a sequence": torch.randn(3, 1, 4),
+    "at least two tokens per sequence, got one": torch.randn(3, 1, 4),
     "not finite": torch.full((2, 5, 4), math.nan),
-    "tokens of shape (5, 1, 1, 1) came": torch.zeros(5, 1, 1, 1),
-    "tokens of shape (1, 1, 0) came": torch.zeros(1, 0),
-    "id -1 is below zero": torch.tensor([[0, -1, 2]]),
+    "got (5, 1, 1, 1)": torch.zeros(5, 1, 1, 1),
+    "got (1, 1, 0)": torch.zeros(1, 0),
+    "ids of 0 or more, got -1": torch.tensor([[0, -1, 2]]),
     "all 6 token ids are equal": torch.full((2, 3), 3),
     "tokens of every sequence are equal": torch.tensor([[3, 3], [4, 4]]),
     "tokens of every sequence are equal to": torch.randn(3, 1, 4).expand(-1, 5, -1),
     "a vocabulary of 1,000,000,000,001 ids": torch.tensor([[0, 10**12]]),
     "token values reach 1e+200": torch.tensor([[[1e200], [0.0]]], dtype=torch.float64),
     "dtype torch.bool": torch.ones(2, 5, dtype=torch.bool),
-    "whole numbers (uint8) of shape (5, 3, 4, 4) came, and whole numbers are read as token ids; "
-    "pass ids as (sequence,) or (batch, sequence), images and vectors as floats": torch.zeros(
+    "(uint8) of shape (5, 3, 4, 4); pass images and vectors as floats": torch.zeros(
         5, 3, 4, 4, dtype=torch.uint8
     ),
-    "whole numbers (int64) of shape (5, 3, 4) came": torch.zeros(5, 3, 4).long(),
-    "vectors of width 1 came, which a layer norm makes zero": torch.randn(3, 5, 1),
+    "got whole numbers (int64) of shape (5, 3, 4)": torch.zeros(5, 3, 4).long(),
+    "got width 1, which a layer norm makes zero": torch.randn(3, 5, 1),
 }
 
 

@@ -32,11 +32,11 @@ COMMANDS: dict[str, list[str]] = {
     "law_causal": ["law", "--length", "256", "--mask", "causal"],
     "bound_heads": ["bound", "--width", "64", "--rank", "8", "--error", "0.1"],
     "bound_error": ["bound", "--width", "64", "--rank", "16", "--heads", "4"],
-    "advise_digits": ["advise"],
-    "advise_numbers": ["advise", "--length", "512", "--width", "768"],
-    "advise_gpt2": ["advise", "--config", "gpt2.json"],
-    "advise_llama": ["advise", "--config", "llama.json"],
-    "advise_bert": ["advise", "--config", "bert.json"],
+    "advise_digits": ["advise", "--any-shape"],
+    "advise_numbers": ["advise", "--any-shape", "--length", "512", "--width", "768"],
+    "advise_gpt2": ["advise", "--any-shape", "--config", "gpt2.json"],
+    "advise_llama": ["advise", "--any-shape", "--config", "llama.json"],
+    "advise_bert": ["advise", "--any-shape", "--config", "bert.json"],
 }
 
 #: Exhibits drawn from the rows that come with the package, without computing anything.

@@ -1,23 +1,13 @@
-"""Heads and ranks advised before training, from tokens, from numbers or from a config.
+"""Advise heads and ranks before training, from data, from numbers or from a config.
 
-The rule that turns what was measured into a rank is one small file, ``rule``.
+question → tokens → curves → rule → geometries → answer → words → render. The rule that turns
+measurements into a rank is ``rule``; the evidence that it helps is ``judged``.
 """
 
-from headwise.advice.advisor import advise, advise_config, advise_numbers
-from headwise.advice.evidence import Evidence, TokenStatistics
-from headwise.advice.export import exported
-from headwise.advice.question import Budget, Constraints
-from headwise.advice.result import Advice, Choice
+from headwise.advice.advice import Advice
+from headwise.advice.advise import advise
+from headwise.advice.answer import Choice, Finding
+from headwise.advice.evidence import Evidence
+from headwise.advice.tokens.statistics import TokenStatistics
 
-__all__ = [
-    "Advice",
-    "Budget",
-    "Choice",
-    "Constraints",
-    "Evidence",
-    "TokenStatistics",
-    "advise",
-    "advise_config",
-    "advise_numbers",
-    "exported",
-]
+__all__ = ["Advice", "Choice", "Evidence", "Finding", "TokenStatistics", "advise"]

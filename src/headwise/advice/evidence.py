@@ -1,112 +1,130 @@
-"""What the advice rests on: curves, and statistics of the tokens where there are any."""
+"""What the advice rests on: rank curves, and statistics of the tokens if there are any."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from headwise.advice.curves import RankCurve
-from headwise.masks import MaskName
+from headwise.advice.curves.band import FIRST
+from headwise.advice.curves.curve import RankCurve, law_curve
+from headwise.advice.curves.measured import Sampling, measured_curve
+from headwise.advice.tokens.source import MOST_LENGTH, Reading, read_tokens
+from headwise.advice.tokens.statistics import TokenStatistics, token_statistics
+from headwise.advice.tokens.token_set import TokenSet
+from headwise.masks import MaskName, checked_mask
+from headwise.progress import tracked
 
-#: Tokens of a longer sequence that are looked at.
-MOST_LENGTH = 512
-
-#: Tokens beyond this number add nothing to the statistics.
-MOST_TOKENS = 20_000
-
-#: Outliers that hold more than this share of the variance decide what the statistics are.
-MUCH_VARIANCE = 0.25
-
-#: Spread of learned positions at the start, as ``headwise.attention.LearnedAdditive`` draws.
-POSITION_SPREAD = 0.02
-
-
-def few_sequences(sequences: int, length: int) -> int:
-    """How many of the sequences statistics are taken of.
-
-    >>> few_sequences(100, 16), few_sequences(10_000, 16)
-    (100, 1250)
-    """
-    return min(sequences, max(1, MOST_TOKENS // length))
-
-
-@dataclass(frozen=True)
-class TokenStatistics:
-    """Numbers about the tokens, before and after they are embedded.
-
-    ``effective_dimension`` is exp of the entropy of the normalised eigenvalues of their
-    covariance; ``mean_share`` how much of their mean square the common mean holds;
-    ``cosine_spread`` the root mean square of the cosine between two tokens of a sequence, 0 for
-    orthonormal ones; ``orthonormality`` the rank paper's ‖C − I‖_F / n². ``numbers`` is how many
-    numbers a token has, where it is a vector; ``distinct`` how many different tokens were looked
-    at, and ``repeated`` the share of the most frequent of them. ``returning`` is the share of
-    tokens that occurred before in their sequence, ``returning_by_chance`` what it would be of
-    tokens drawn at random from all of them; ``spread`` the root mean square distance of the
-    numbers of embedded tokens from their means. ``outliers`` is how many vectors lie far from all
-    others, ``outlier_share`` how much of the variance goes with them. Where that is much they
-    count in neither the effective dimension nor the share of the mean: the last two are with them.
-    """
-
-    sequences: int
-    length: int
-    width: int
-    effective_dimension: float
-    mean_share: float
-    cosine_spread: float
-    orthonormality: float
-    learned: bool
-    numbers: int | None = None
-    distinct: int | None = None
-    repeated: float = 0.0
-    returning: float = 0.0
-    returning_by_chance: float = 0.0
-    spread: float | None = None
-    outliers: int = 0
-    outlier_share: float = 0.0
-    dimension_with_outliers: float | None = None
-    mean_share_with_outliers: float | None = None
-
-    @property
-    def looked_at(self) -> int:
-        """How many tokens these numbers are of."""
-        return few_sequences(self.sequences, self.length) * self.length
+#: Root mean square cosines below this are those of nearly orthonormal tokens: the law applies.
+NEARLY_ORTHONORMAL = 0.15
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The rank curves at a length and width, and what is known of the tokens.
+    """Rank curves at a length and width, and statistics of the tokens.
 
-    ``vocabulary`` is how many ids there are, where that was told; ``full_length`` how many tokens
-    a model takes, where that is not the length that was looked at.
+    Attributes:
+        source: Name of the data; None where there are none.
+        length: Tokens per sequence that were looked at.
+        width: Width of the model.
+        curves: Measured curves, or that of the law.
+        statistics: Statistics of the tokens; None without data.
+        seed: Seed of all random draws.
+        mask: Mask of attention.
+        vocabulary: Number of token ids, where it is known.
+        full_length: Tokens that the model takes, where that is not ``length``.
+        assumed_length: Whether the length is a default, since a config gives none.
+        images: Whether the tokens are patches of images.
     """
 
-    words: str
+    source: str | None
     length: int
     width: int
     curves: tuple[RankCurve, ...]
     statistics: TokenStatistics | None
-    seed: int
+    seed: int = 0
     mask: MaskName = "none"
     vocabulary: int | None = None
     full_length: int | None = None
+    assumed_length: bool = False
+    images: bool = False
 
     @property
     def context(self) -> int:
-        """How many tokens a model takes: FLOPs are those at this length."""
+        """Tokens that the model takes; FLOPs are computed at this length."""
         return self.full_length or self.length
 
     @property
     def effective_dimension(self) -> float:
-        """That of the tokens in the width; isotropic ones, where nothing is known, fill it."""
+        """That of the tokens within the width; without data, the width."""
         own = self.width if self.statistics is None else self.statistics.effective_dimension
         return float(min(own, self.width))
 
     @property
     def directions(self) -> int:
-        """How many directions tokens can differ in: the width's, or those of a narrower vector."""
+        """In how many directions tokens can differ: the width, or fewer for narrow vectors."""
         numbers = None if self.statistics is None else self.statistics.numbers
         return self.width if numbers is None else min(self.width, numbers)
 
     @property
     def learned(self) -> bool:
-        """Whether the tokens have no dimension of their own: ids, or none at all."""
+        """Whether the tokens have no dimension of their own: ids, or no tokens at all."""
         return self.statistics is None or self.statistics.learned
+
+    @property
+    def curve(self) -> RankCurve:
+        """The curve that the rule reads: default initialisation if measured, else the first."""
+        return next((curve for curve in self.curves if curve.start == "model"), self.curves[0])
+
+
+def law_evidence(length: int, width: int, mask: MaskName = "none") -> Evidence:
+    """Evidence from a length and a width alone: the finite law.
+
+    >>> law_evidence(128, 64).curves[0].start
+    'law'
+    """
+    curve = law_curve(length, width, checked_mask(mask))
+    return Evidence(None, length, width, (curve,), None, mask=mask)
+
+
+def measured_evidence(source: Any, reading: Reading, sampling: Sampling) -> Evidence:
+    """Measure tokens: their statistics, and rank curves with two initialisations.
+
+    >>> import torch
+    >>> found = measured_evidence(torch.eye(8), Reading(), Sampling())
+    >>> [curve.start for curve in found.curves]
+    ['model', 'paper', 'law']
+    """
+    tokens = read_tokens(source, reading)
+    short = replace(tokens, values=tokens.values[:, :MOST_LENGTH])
+    statistics = token_statistics(short, sampling.seed)
+    curves = _measured(short, sampling)
+    if statistics.cosine_spread < NEARLY_ORTHONORMAL:
+        curves += (law_curve(short.length, short.width, sampling.mask),)
+    return Evidence(
+        source=tokens.name,
+        length=short.length,
+        width=tokens.width,
+        curves=curves,
+        statistics=statistics,
+        seed=sampling.seed,
+        mask=sampling.mask,
+        vocabulary=tokens.declared,
+        full_length=tokens.length,
+        images=tokens.images,
+    )
+
+
+def _measured(tokens: TokenSet, sampling: Sampling) -> tuple[RankCurve, ...]:
+    """Curves with both initialisations. With a causal mask, also the model's without it.
+
+    A triangular matrix with a positive diagonal has full rank whatever the head can do, so
+    saturation is read without the mask.
+    """
+    wanted = [("model", sampling.mask), ("paper", sampling.mask)]
+    if sampling.mask != "none":
+        wanted.insert(0, ("model", "none"))
+    with tracked(sampling.progress, "measuring ranks", len(wanted) * 2 * FIRST):
+        return tuple(
+            measured_curve(tokens, start, replace(sampling, mask=mask))  # type: ignore[arg-type]
+            for start, mask in wanted
+        )

@@ -1,100 +1,130 @@
-"""The advised geometry as something to run: a Hugging Face config, or the layer call."""
+"""Write the advised geometry as something to run: a Hugging Face config, or a layer call."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from headwise.advice.carried import WINDOW
-from headwise.advice.result import Advice
-from headwise.config_fields import config_fields, one_even_rank
+from headwise.advice.answer import Answer
+from headwise.advice.question import checked_choice
+from headwise.advice.words.answer import assumed_words
+from headwise.advice.words.finding import need_words
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
+from headwise.hugging_face.fields import (
+    config_fields,
+    encoder_fields,
+    is_standard,
+    one_even_rank,
+)
+from headwise.hugging_face.sizes import WINDOW
 
-Form = Literal["qwen3", "mistral", "deepseek_v3", "torch"]
+Form = Literal["torch", "qwen3", "mistral", "deepseek_v3", "bert", "vit", "timm"]
 
-ARCHITECTURES = {
+#: Architectures of causal language models, and of encoders.
+DECODERS = {
     "qwen3": "Qwen3ForCausalLM",
     "mistral": "MistralForCausalLM",
     "deepseek_v3": "DeepseekV3ForCausalLM",
 }
+ENCODERS = {"bert": "BertForMaskedLM", "vit": "ViTForImageClassification"}
 
 
-def exported(advice: Advice, form: str) -> str:
-    """The first choice in this form, with what a config told, or the sizes that the data did.
-
-    >>> from headwise.advice.advisor import advise_numbers
-    >>> json.loads(exported(advise_numbers(512, 768), "qwen3"))["head_dim"]
-    96
-    """
-    geometry = advice.best.geometry
-    if form not in get_args(Form):
-        raise BadInputError(
-            f"there is no form {form!r}", hint=f"choose from {', '.join(get_args(Form))}"
-        )
-    if form == "torch":
-        return _layer_call(geometry)
+def exported(answer: Answer, form: Form) -> str:
+    """The advised geometry in this form, with the sizes of the config or the data."""
+    geometry = answer.best.geometry
+    checked_choice("export", form, Form)
     _refuse_unless_expressible(geometry, form)
-    sizes = advice.sizes.completed(geometry.width, advice.evidence.context)
-    family = {"architectures": [ARCHITECTURES[form]], "model_type": form}
-    own = config_fields(geometry, sizes) | _carried(advice, form)
-    return json.dumps(family | own, indent=2)
-
-
-def assumed_sizes(advice: Advice, form: str) -> str:
-    """The sizes in that form which nobody told, in words; empty if there are none.
-
-    >>> from headwise.advice.advisor import advise_numbers
-    >>> assumed_sizes(advise_numbers(512, 768), "qwen3")
-    'num_hidden_layers 12, intermediate_size 3072, vocab_size 32000'
-    """
     if form == "torch":
-        return ""
-    return advice.sizes.assumed(advice.evidence.width, advice.evidence.context)
+        return layer_call(geometry)
+    sizes = answer.sizes.completed(geometry.width, answer.evidence.context)
+    if form == "timm":
+        return (
+            "from timm.models.vision_transformer import VisionTransformer\n\n"
+            f"model = VisionTransformer(embed_dim={geometry.width}, depth={sizes.depth}, "
+            f"num_heads={geometry.heads}, mlp_ratio={sizes.mlp_width / geometry.width:g})"
+        )
+    if form in ENCODERS:
+        own = encoder_fields(geometry, sizes, form)
+    else:
+        own = config_fields(geometry, sizes) | _carried(answer, form)
+    architecture = (DECODERS | ENCODERS)[form]
+    return json.dumps({"architectures": [architecture], "model_type": form} | own, indent=2)
 
 
-def unasked_mask(advice: Advice, form: str) -> str:
-    """Said where a causal language model is written of what was judged without its mask; or empty.
+def layer_call(geometry: HeadGeometry) -> str:
+    """PyTorch's own layer where it is exactly the geometry, else headwise's.
 
-    >>> from headwise.advice.advisor import advise_numbers
-    >>> unasked_mask(advise_numbers(512, 768), "qwen3")
-    'Qwen3ForCausalLM has a causal mask, and this was judged without one'
+    >>> print(layer_call(HeadGeometry.standard(64, heads=8)))
+    from torch import nn
+    <BLANKLINE>
+    layer = nn.MultiheadAttention(embed_dim=64, num_heads=8, batch_first=True)
     """
-    if form == "torch" or advice.evidence.mask == "causal":
-        return ""
-    return f"{ARCHITECTURES[form]} has a causal mask, and this was judged without one"
-
-
-def _carried(advice: Advice, form: str) -> dict[str, Any]:
-    """What the model's own config told; Mistral would have a window unless it is said that not."""
-    told = {name: value for name, value in advice.carried.items() if name != WINDOW}
-    return told | {WINDOW: advice.carried.get(WINDOW)} if form == "mistral" else told
-
-
-def _refuse_unless_expressible(geometry: HeadGeometry, form: str) -> None:
-    """What the family cannot express, with the option that would help."""
-    latent = isinstance(geometry, LatentGeometry)
-    if form == "deepseek_v3" and not latent:
-        raise BadInputError(
-            "deepseek_v3 has latent attention, and the first choice has not",
-            hint="ask for the kind mla",
+    if is_standard(geometry):
+        return (
+            "from torch import nn\n\n"
+            f"layer = nn.MultiheadAttention(embed_dim={geometry.width}, "
+            f"num_heads={geometry.heads}, batch_first=True)"
         )
-    if form != "deepseek_v3" and latent:
-        raise BadInputError(
-            f"{form} has no latent attention", hint="export deepseek_v3, or ask for another kind"
-        )
-    if not latent and not one_even_rank(geometry):
-        raise BadInputError(
-            f"{form} takes one even head dimension for queries, keys and values, and the first "
-            f"choice has {geometry.qk_rank} and {geometry.v_rank}",
-            hint="ask for ranks in multiples of 2, or export torch",
-        )
-
-
-def _layer_call(geometry: HeadGeometry) -> str:
-    kind = type(geometry).__name__
     return (
-        f"from headwise.attention import {kind}, fitting\n\n"
+        f"from headwise.attention import {type(geometry).__name__}, fitting\n\n"
         f"geometry = {geometry}\n"
         'layer = fitting(geometry, biases="all")'
     )
+
+
+def assumed_sizes(answer: Answer, form: Form) -> dict[str, int]:
+    """Sizes in that form which neither a config nor the data gave, with their defaults."""
+    if form == "torch":
+        return {}
+    found = answer.sizes.assumed(answer.evidence.width, answer.evidence.context)
+    unused = {"vocab_size", "max_position_embeddings"} if form in ("vit", "timm") else set()
+    return {name: value for name, value in found.items() if name not in unused}
+
+
+def remarks(answer: Answer, form: Form) -> list[str]:
+    """What to check in an export: assumed sizes, another mask, a rank below the need."""
+    found = []
+    if sizes := assumed_sizes(answer, form):
+        found.append(assumed_words(sizes))
+    causal = answer.evidence.mask == "causal"
+    if form in DECODERS and not causal:
+        found.append(f"{DECODERS[form]} has a causal mask; this was judged without one")
+    if form in ENCODERS and causal:
+        found.append(f"{ENCODERS[form]} has no causal mask; this was judged with one")
+    if not answer.best.meets and not answer.kept:
+        found.append(f"the rank is below the need: {need_words(answer.rank)}")
+    return found
+
+
+def _carried(answer: Answer, form: Form) -> dict[str, Any]:
+    """Fields of the model's own config; Mistral has a window unless the config says otherwise."""
+    kept = {name: value for name, value in answer.carried.items() if name != WINDOW}
+    return kept | {WINDOW: answer.carried.get(WINDOW)} if form == "mistral" else kept
+
+
+def _refuse_unless_expressible(geometry: HeadGeometry, form: Form) -> None:
+    latent = isinstance(geometry, LatentGeometry)
+    if form in ("torch", *(["deepseek_v3"] if latent else [])):
+        return
+    if form == "deepseek_v3":
+        raise BadInputError(
+            "deepseek_v3 needs latent attention, and the advised geometry has none",
+            hint="ask with kind=mla",
+        )
+    if latent:
+        raise BadInputError(
+            f"{form} has no latent attention", hint="export deepseek_v3, or ask for another kind"
+        )
+    if form in DECODERS and not one_even_rank(geometry):
+        raise BadInputError(
+            f"{form} needs one even head dimension for queries, keys and values, and the advised "
+            f"geometry has {geometry.qk_rank} and {geometry.v_rank}",
+            hint="ask with multiple_of=2, or export torch",
+        )
+    if form not in DECODERS and not is_standard(geometry):
+        raise BadInputError(
+            f"{form} needs heads × rank = width, and the advised geometry has {geometry.heads} × "
+            f"{geometry.qk_rank} at width {geometry.width}",
+            hint="ask without any_shape, heads and rank, or export torch",
+        )

@@ -1,9 +1,9 @@
-"""What is asked: how much may be spent, what is fixed, and what the heads must do."""
+"""What is asked: the task, what may be spent, and what is fixed."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, get_args
 
 from headwise.errors import ParameterError
@@ -11,26 +11,32 @@ from headwise.geometry import HeadGeometry, LatentGeometry
 
 Kind = Literal["mha", "gqa", "mla"]
 Need = Literal["data", "mixing", "retrieval"]
+Task = Literal["classify", "regress", "next-token", "masked-token", "retrieve", "unknown"]
 
-#: Bytes of a number in the key-value cache: bfloat16 or float16.
-CACHE_NUMBER = 2
-
-#: Beside a limit that nobody asked for.
-OF_PRESENT = " (the present model's)"
+#: How the task is known.
+TaskFrom = Literal["given", "config", "data", "need", "assumed"]
 
 #: What a budget limits.
-UNITS = PARAMETERS, CACHE = "parameters", "cache bytes per token"
+Unit = Literal["parameters", "cache"]
 
-#: More heads than this no layer has.
+#: Bytes of a number in the KV cache: bfloat16 or float16.
+CACHE_NUMBER = 2
+
+#: The most heads that can be asked for.
 MOST_HEADS = 65_536
+
+#: Suffixes of numbers: 20k is 20,000.
+SUFFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}
 
 
 @dataclass(frozen=True)
 class Budget:
     """The most that one attention layer may cost; None is no limit.
 
-    ``cache_bytes`` is the key-value cache of one token in 16-bit numbers. ``present`` is a model
-    whose own costs limits may be, without anyone having asked for them.
+    Attributes:
+        parameters: Weights of the layer, without biases.
+        cache_bytes: KV cache per token, in 16-bit numbers.
+        present: A model whose own costs are the limits where no lower ones are given.
 
     >>> Budget(parameters=65_536).allows(HeadGeometry.standard(128, heads=4))
     True
@@ -44,11 +50,7 @@ class Budget:
         _refuse_unless_positive(self)
 
     def within(self, present: HeadGeometry) -> Budget:
-        """The same, and no more than the present model costs.
-
-        >>> str(Budget(1000).within(HeadGeometry.standard(64, heads=4)))
-        "1,000 parameters and 256 cache bytes per token (the present model's)"
-        """
+        """The same budget, but at most what the present model costs."""
         parameters, cached = _costs(present)
         return Budget(
             min(self.parameters or parameters, parameters),
@@ -57,51 +59,41 @@ class Budget:
         )
 
     def allows(self, geometry: HeadGeometry) -> bool:
-        """Whether the geometry costs no more than this."""
-        limits = zip(_costs(geometry), (self.parameters, self.cache_bytes), strict=True)
-        return all(most is None or cost <= most for cost, most in limits)
+        """Whether the geometry is within the budget."""
+        return not self.exceeded_by(geometry)
 
-    def exceeded_by(self, geometry: HeadGeometry) -> str:
-        """The limits that the geometry costs more than, in words; empty if it is allowed.
+    def exceeded_by(self, geometry: HeadGeometry) -> tuple[Unit, ...]:
+        """The limits that the geometry exceeds.
 
         >>> Budget(10**6, cache_bytes=100).exceeded_by(HeadGeometry.standard(128, heads=4))
-        '100 cache bytes per token'
+        ('cache',)
         """
-        words, limits = self.in_words(), (self.parameters, self.cache_bytes)
-        costs = zip(UNITS, _costs(geometry), limits, strict=True)
-        return " and ".join(words[unit] for unit, cost, most in costs if most and cost > most)
+        limits = zip(get_args(Unit), _costs(geometry), self._limits, strict=True)
+        return tuple(unit for unit, cost, most in limits if most is not None and cost > most)
 
-    def in_words(self) -> dict[str, str]:
-        """Each limit that there is, under what it limits, and whether it is the present model's.
-
-        >>> Budget(parameters=1000).in_words()
-        {'parameters': '1,000 parameters'}
-        """
+    @property
+    def limits(self) -> dict[Unit, tuple[int, bool]]:
+        """Each limit, and whether it is the present model's own cost."""
         own = (None, None) if self.present is None else _costs(self.present)
-        limits = zip((self.parameters, self.cache_bytes), UNITS, own, strict=True)
-        return {
-            unit: f"{most:,} {unit}{OF_PRESENT if most == cost else ''}"
-            for most, unit, cost in limits
-            if most is not None
-        }
+        named = zip(get_args(Unit), self._limits, own, strict=True)
+        return {unit: (most, most == cost) for unit, most, cost in named if most is not None}
 
-    def __str__(self) -> str:
-        return " and ".join(self.in_words().values()) or "no limit"
-
-
-def _costs(geometry: HeadGeometry) -> tuple[int, int]:
-    """What a budget limits, of a geometry: parameters, and cache bytes per token."""
-    return geometry.parameters, geometry.cache_bytes_per_token(CACHE_NUMBER)
+    @property
+    def _limits(self) -> tuple[int | None, int | None]:
+        return self.parameters, self.cache_bytes
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What is fixed beforehand; None is free.
+    """What is fixed; None is free.
 
-    ``rank`` is the head dimension, ``multiple_of`` what ranks must be divisible by, ``kind``
-    the form of the layer: "mha" (None is this), "gqa" (shared key-value heads) or "mla" (a latent).
-    ``group`` is how many query heads share a key-value head, where they do; ``latent`` a layer
-    whose latents and rotary part every "mla" geometry keeps.
+    Attributes:
+        heads: Number of heads.
+        rank: Head dimension.
+        multiple_of: Ranks must be multiples of this.
+        kind: "mha" (default), "gqa" (shared key-value heads) or "mla" (a latent).
+        group: How many query heads share a key-value head, for "gqa".
+        latent: A layer whose latents and rotary part every "mla" geometry keeps.
 
     >>> Constraints(multiple_of=8).rounded(9)
     16
@@ -118,98 +110,130 @@ class Constraints:
         _refuse_unless_positive(self)
         if self.heads is not None and self.heads > MOST_HEADS:
             raise ParameterError(
-                f"{self.heads} heads were asked for", hint=f"pass at most {MOST_HEADS:,}"
+                f"heads: expected at most {MOST_HEADS:,}, got {self.heads:,}", hint="pass fewer"
             )
-        if self.kind is not None and self.kind not in get_args(Kind):
-            raise ParameterError(f"there is no kind {self.kind!r}", hint="choose mha, gqa or mla")
+        checked_choice("kind", self.kind, Kind)
         if self.rank is not None and self.rank % self.multiple_of:
             raise ParameterError(
-                f"rank {self.rank} is not a multiple of {self.multiple_of}",
-                hint=f"pass rank {self.rounded(self.rank)}, or leave multiple_of out",
+                f"rank={self.rank} is not a multiple of multiple_of={self.multiple_of}",
+                hint=f"pass rank={self.rounded(self.rank)}, or leave multiple_of out",
             )
 
     def keeps(self, heads: int, rank: int) -> bool:
-        """Whether so many heads of that rank are what was fixed, and the rank is allowed.
-
-        >>> Constraints(heads=4).keeps(4, 16), Constraints(heads=4).keeps(8, 16)
-        (True, False)
-        """
+        """Whether that many heads of that rank satisfy the constraints."""
         fixed = self.heads in (None, heads) and self.rank in (None, rank)
         return fixed and rank % self.multiple_of == 0
 
     def refuse_beyond(self, width: int) -> None:
-        """Refuse a rank, or a step between ranks, that is larger than the width of the model.
-
-        >>> Constraints(rank=64).refuse_beyond(64)
-        """
+        """Refuse a rank, or a step between ranks, above the width of the model."""
         for name, value in (("rank", self.rank), ("multiple_of", self.multiple_of)):
             if value is not None and value > width:
                 raise ParameterError(
-                    f"{name} {value} is above the width, {width}",
-                    hint=f"pass at most {width}: no rank above the width adds anything",
+                    f"{name}={value} is above the width {width}",
+                    hint=f"pass at most {width}: rank above the width adds nothing",
                 )
 
     def rounded(self, rank: int, most: int | None = None) -> int:
-        """The least allowed rank that is not below ``rank``, or the largest up to ``most``.
-
-        >>> Constraints(multiple_of=64).rounded(70, most=100)
-        64
-        """
+        """The least allowed rank of at least ``rank``, or the largest up to ``most``."""
         above = -(-rank // self.multiple_of) * self.multiple_of
         return above if most is None or above <= most else most - most % self.multiple_of
 
 
-def checked_need(need: str) -> str:
-    """``need`` if there is such a need.
+@dataclass(frozen=True)
+class Question:
+    """Everything that is asked, besides the evidence.
 
-    >>> checked_need("mixing")
-    'mixing'
+    Attributes:
+        budget: The most that a layer may cost.
+        constraints: What is fixed.
+        need: What decides the rank: mixing, retrieval, or whatever the data show.
+        task: What the model is trained to do.
+        task_from: How the task is known.
+        any_shape: Whether heads × rank may differ from the width.
     """
-    if need not in get_args(Need):
-        raise ParameterError(
-            f"there is no need {need!r}",
-            hint="choose mixing (blend tokens), retrieval (look up single ones) or data",
+
+    budget: Budget = field(default_factory=Budget)
+    constraints: Constraints = field(default_factory=Constraints)
+    need: Need = "data"
+    task: Task = "unknown"
+    task_from: TaskFrom = "assumed"
+    any_shape: bool = False
+
+    def for_present(self, present: HeadGeometry) -> Question:
+        """The same question about a model that exists: its kind, and no higher costs."""
+        constraints = self.constraints
+        if constraints.kind is None:
+            constraints = replace(constraints, kind=kind_of(present), group=present.group)
+        if isinstance(present, LatentGeometry):
+            constraints = replace(constraints, latent=present)
+        # A model whose heads do not fill its width, or overfill it, can be built in any shape.
+        free = self.any_shape or present.heads * present.qk_rank != present.width
+        return replace(
+            self, budget=self.budget.within(present), constraints=constraints, any_shape=free
         )
-    return need
 
 
-def checked_size(name: str, value: int | float | None, least: int, most: int) -> int:
-    """A whole number in a range, or a clear refusal.
+def kind_of(geometry: HeadGeometry) -> Kind:
+    """The form of a layer: "mha", "gqa" or "mla"."""
+    if isinstance(geometry, LatentGeometry):
+        return "mla"
+    return "mha" if geometry.kv_heads == geometry.heads else "gqa"
 
-    >>> checked_size("the width", 64, 2, 10**6)
-    64
-    """
-    if not isinstance(value, int | float) or not math.isfinite(value) or value != int(value):
-        raise ParameterError(f"{name} must be a whole number, got {value!r}", hint="pass one")
-    if not least <= value <= most:
+
+def checked_choice(name: str, value: str | None, choices: object) -> None:
+    """Refuse a value that is not one of the choices; None is always allowed."""
+    allowed = get_args(choices)
+    if value is not None and value not in allowed:
         raise ParameterError(
-            f"{name} must lie between {least} and {most:,}, got {int(value)}",
-            hint="pass a value inside that range",
+            f"{name}: expected {', '.join(allowed[:-1])} or {allowed[-1]}, got {value!r}",
+            hint="choose one of these",
         )
-    return int(value)
 
 
-def refuse_other_kinds(budget: Budget, constraints: Constraints) -> None:
-    """Refuse what is no budget or no constraints, a bare number above all.
+def whole_number(name: str, value: object, least: int, most: int) -> int:
+    """A whole number in a range; 20k, 1.5M and 1e6 are accepted.
 
-    >>> refuse_other_kinds(Budget(), Constraints())
+    >>> whole_number("width", "1.5k", 2, 10**6), whole_number("length", 1e3, 2, 10**6)
+    (1500, 1000)
     """
-    for value, wanted, example in (
-        (budget, Budget, "Budget(parameters=20_000)"),
-        (constraints, Constraints, "Constraints(heads=8)"),
-    ):
-        if not isinstance(value, wanted):
-            raise ParameterError(
-                f"a {wanted.__name__} was expected, got {value!r}", hint=f"pass {example}"
-            )
+    number = _parsed(value)
+    if number is None or not math.isfinite(number) or number != int(number):
+        raise ParameterError(
+            f"{name}: expected a whole number, got {value!r}", hint="pass 4096, 20k or 1e6"
+        )
+    if not least <= number <= most:
+        raise ParameterError(
+            f"{name}: expected {least:,} to {most:,}, got {int(number):,}",
+            hint="pass a value in that range",
+        )
+    return int(number)
+
+
+def _parsed(value: object) -> int | float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    text = str(value).strip().replace(",", "").replace("_", "")
+    factor = SUFFIXES.get(text[-1:], 1)
+    try:
+        # Rounded, since 1.1k would otherwise be 1100.0000000000002.
+        return round(float(text[:-1] if factor > 1 else text) * factor, 6)
+    except ValueError:
+        return None
+
+
+def _costs(geometry: HeadGeometry) -> tuple[int, int]:
+    """What a budget limits: parameters, and cache bytes per token."""
+    return geometry.parameters, geometry.cache_bytes_per_token(CACHE_NUMBER)
 
 
 def _refuse_unless_positive(given: Budget | Constraints) -> None:
-    for field in fields(given):
-        value = getattr(given, field.name)
+    for one in fields(given):
+        value = getattr(given, one.name)
         if isinstance(value, int) and value < 1:
             raise ParameterError(
-                f"{field.name} must be at least 1, got {value}", hint="pass a larger number"
+                f"{one.name}: expected at least 1, got {value}", hint="pass a larger number"
             )
 
 

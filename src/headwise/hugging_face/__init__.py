@@ -1,1 +1,6 @@
-"""Everything that reads configs and models of the Hugging Face transformers library."""
+"""Everything that reads or writes configs and models of the transformers library."""
+
+from headwise.hugging_face.config import ModelConfig, read_config
+from headwise.hugging_face.export import to_hf_config
+
+__all__ = ["ModelConfig", "read_config", "to_hf_config"]

@@ -1,7 +1,6 @@
 """Models made of attention layers whose rank and head count are free."""
 
 from headwise.models.classifiers import Images, TextClassifier, ViTClassifier
-from headwise.models.export import to_hf_config
 from headwise.models.incontext import InContextRegressor
 from headwise.models.neighbours import NeighbourEncoder, NeighbourShape
 from headwise.models.norms import UnitNorm
@@ -21,5 +20,4 @@ __all__ = [
     "UnitNorm",
     "ViTClassifier",
     "parameter_counts",
-    "to_hf_config",
 ]

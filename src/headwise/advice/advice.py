@@ -1,0 +1,116 @@
+"""Advice: the answer, with every way to show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwise.advice.answer import Answer
+from headwise.advice.export import Form, exported
+from headwise.advice.render.document import as_json, document
+from headwise.advice.render.figure import figure
+from headwise.advice.render.page import notebook, page
+from headwise.advice.render.terminal import markdown, text
+from headwise.advice.words.finding import geometry_words
+from headwise.errors import needs_extra
+from headwise.report import write_page
+
+
+@dataclass(frozen=True, repr=False)
+class Advice(Answer):
+    """Ranked geometries, the evidence they rest on, and what was found.
+
+    ``print(advice)`` shows the answer at a glance; a notebook shows it with its curves.
+
+    Example:
+        >>> from headwise import advise
+        >>> advice = advise(length=512, width=768)
+        >>> advice
+        Advice(12 heads of rank 64, width=768, task='unknown', source=None)
+        >>> advice.best.costs.parameters
+        2359296
+    """
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain numbers, lists and words."""
+        return as_json(self)
+
+    def markdown(self) -> str:
+        """The whole answer as Markdown."""
+        return markdown(self)
+
+    def export(self, form: Form = "torch") -> str:
+        """Write the advised geometry as a layer call or as a Hugging Face config.
+
+        Args:
+            form: "torch", "qwen3", "mistral", "deepseek_v3", "bert", "vit" or "timm".
+
+        Returns:
+            Python code, or the text of a config.json.
+
+        Raises:
+            BadInputError: That form cannot express the geometry.
+        """
+        return exported(self, form)
+
+    def report(self, path: Path | str) -> Path:
+        """Write an HTML report that needs no other file.
+
+        Args:
+            path: Where to write it.
+
+        Returns:
+            The path.
+        """
+        return write_page(page(self), path)
+
+    def plot(self) -> Any:
+        """Draw the rank curves.
+
+        Returns:
+            A matplotlib figure.
+        """
+        return figure(self)
+
+    def to_frame(self) -> Any:
+        """The table of geometries as a pandas DataFrame, the advised one first.
+
+        Returns:
+            A DataFrame with one row per geometry.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise needs_extra("pandas", "frames") from None
+        rows = [
+            {
+                "name": row.name,
+                "advised": row.advised,
+                "heads": row.choice.geometry.heads,
+                "kv_heads": row.choice.geometry.kv_heads,
+                "rank": row.choice.rank,
+                "v_rank": row.choice.geometry.v_rank,
+                **vars(row.choice.costs),
+                "mixing": row.choice.plateau_share,
+                "lookup_error": row.choice.floor,
+                "enough_rank": row.choice.meets,
+            }
+            for row in document(self).rows
+        ]
+        return pandas.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        named = geometry_words(self.best.geometry)
+        source = None if self.evidence.source is None else self.evidence.source[-80:]
+        width, task = self.evidence.width, self.question.task
+        return f"Advice({named}, width={width}, task={task!r}, source={source!r})"
+
+    def __str__(self) -> str:
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        return notebook(self)

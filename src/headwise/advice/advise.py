@@ -1,0 +1,195 @@
+"""advise: the one function that answers how many heads, of what rank."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from headwise.advice.advice import Advice
+from headwise.advice.curves.measured import Sampling
+from headwise.advice.decide import decide
+from headwise.advice.evidence import Evidence, law_evidence, measured_evidence
+from headwise.advice.question import (
+    Budget,
+    Constraints,
+    Kind,
+    Need,
+    Question,
+    Task,
+    TaskFrom,
+    checked_choice,
+    whole_number,
+)
+from headwise.advice.tokens.source import Reading
+from headwise.errors import ParameterError
+from headwise.hugging_face.config import ModelConfig, read_config
+from headwise.masks import MaskName, checked_mask
+from headwise.progress import SILENT, Progress
+
+#: Largest values: with data, of the law, and of a budget.
+MOST_MEASURED, MOST_LENGTH, MOST_WIDTH, MOST_COST = 10**6, 10**12, 10**6, 10**18
+
+
+def advise(
+    source: Any = None,
+    *,
+    config: Path | str | Any = None,
+    length: int | float | str | None = None,
+    width: int | float | str | None = None,
+    task: Task | None = None,
+    params: int | float | str | None = None,
+    kv_bytes: int | float | str | None = None,
+    heads: int | None = None,
+    rank: int | None = None,
+    multiple_of: int = 1,
+    kind: Kind | None = None,
+    need: Need = "data",
+    mask: MaskName | None = None,
+    any_shape: bool = False,
+    patch: int | None = None,
+    size: int | None = None,
+    tokenizer: str | None = None,
+    vocabulary: int | None = None,
+    name: str | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Advice:
+    """Advise how many attention heads, of what rank, before training.
+
+    With a source the tokens are measured. With only a length and a width the finite law answers.
+    With a config its model is judged, with or without data. Without anything the embedded
+    handwritten digits are used.
+
+    Args:
+        source: "digits", a file (.npy, .npz, .pt, .pth, .safetensors, .txt), a folder of images,
+            PACKAGE:FUNCTION, an array or tensor (vectors, ids or images), a DataLoader, a Dataset,
+            or text (a string with line breaks, or a list of strings).
+        config: A Hugging Face config.json, its folder, its fields, or a transformers config.
+        length: Tokens per sequence. Numbers such as "20k" and "1.5M" are accepted.
+        width: Width of the model; by default that of the vectors, or 128 for ids.
+        task: What the model is trained to do: "classify", "regress", "next-token",
+            "masked-token", "retrieve" or "unknown". Inferred where possible.
+        params: Most parameters of one attention layer.
+        kv_bytes: Most KV cache bytes per token.
+        heads: Fix the number of heads.
+        rank: Fix the head dimension.
+        multiple_of: Ranks must be multiples of this.
+        kind: "mha", "gqa" or "mla"; by default "mha", or the config's own.
+        need: What decides: "mixing", "retrieval", or "data" for what the data show.
+        mask: "none" or "causal"; by default the config's own, or "none".
+        any_shape: Allow heads × rank to differ from the width.
+        patch: Side of an image patch.
+        size: Side that images of a folder are scaled to.
+        tokenizer: For text: "character", "word" or a tokenizer.json.
+        vocabulary: Number of token ids.
+        name: Which array of a file with several.
+        seed: Seed of all random draws; the same seed gives the same answer.
+        progress: Where to report progress.
+
+    Returns:
+        The advice: geometries with their costs, the advised one first, and the evidence.
+
+    Raises:
+        BadInputError: Nothing fits the limits, or the tokens are of no use.
+        ParameterError: The parameters contradict each other.
+        UnreadableFileError: A file is missing or damaged.
+
+    Example:
+        >>> import torch
+        >>> tokens = torch.randn(8, 24, 16, generator=torch.Generator().manual_seed(0))
+        >>> advise(tokens, width=32, params=4096).best.geometry.parameters <= 4096
+        True
+    """
+    for given, value, choices in (("task", task, Task), ("need", need, Need)):
+        checked_choice(given, value, choices)
+    model = None if config is None else read_config(config)
+    budget = Budget(_limit("params", params), _limit("kv_bytes", kv_bytes))
+    constraints = Constraints(heads, rank, multiple_of, kind)
+    reading = Reading(
+        width=_optional("width", width, MOST_WIDTH),
+        length=_optional("length", length, MOST_LENGTH),
+        patch=patch,
+        size=size,
+        tokenizer=tokenizer,
+        vocabulary=vocabulary,
+        name=name,
+    )
+    masked = checked_mask(mask or ("none" if model is None else model.mask))
+    sampling = Sampling(seed, progress, masked)
+    evidence = _evidence(source, model, reading, sampling)
+    named, known = _task(task, need, model, evidence)
+    question = Question(budget, constraints, need, named, known, any_shape)
+    return decide(evidence, question, model)
+
+
+def _limit(name: str, value: int | float | str | None) -> int | None:
+    return None if value is None else whole_number(name, value, 1, MOST_COST)
+
+
+def _optional(name: str, value: int | float | str | None, most: int) -> int | None:
+    return None if value is None else whole_number(name, value, 2, most)
+
+
+def _evidence(
+    source: Any, model: ModelConfig | None, reading: Reading, sampling: Sampling
+) -> Evidence:
+    """Measured where there is a source, else from the law at a length and a width."""
+    length, assumed = reading.length, False
+    if model is not None:
+        width = model.geometry.width
+        if reading.width not in (None, width):
+            raise ParameterError(
+                f"width={reading.width}, but the config has {width}", hint="leave width out"
+            )
+        reading = replace(reading, width=width)
+        if source is None and length is None:
+            length, assumed = model.context, not model.context_told
+    if source is None and length is not None:
+        return replace(_from_law(length, reading, sampling.mask), assumed_length=assumed)
+    if source is None and reading.width is not None:
+        raise ParameterError(
+            f"width={reading.width} needs a length (for the law) or a source (to measure)",
+            hint="pass one of them",
+        )
+    if length is not None:
+        whole_number("length", length, 2, MOST_MEASURED)
+    measured = measured_evidence("digits" if source is None else source, reading, sampling)
+    # A given length is the one in question, else the model's own.
+    if model is None or length or not model.context_told:
+        return measured
+    return replace(measured, full_length=model.context)
+
+
+def _from_law(length: int, reading: Reading, mask: MaskName) -> Evidence:
+    if reading.width is None:
+        raise ParameterError(
+            "length needs width: without a source there is no data to take it from",
+            hint="pass width too",
+        )
+    used = ("patch", "size", "tokenizer", "vocabulary", "name")
+    given = [name for name in used if getattr(reading, name) is not None]
+    if given:
+        raise ParameterError(
+            f"{', '.join(given)} describe how data are read, and there is no source",
+            hint="pass a source too, or leave them out",
+        )
+    return law_evidence(length, reading.width, mask)
+
+
+def _task(
+    given: Task | None, need: Need, model: ModelConfig | None, evidence: Evidence
+) -> tuple[Task, TaskFrom]:
+    """The task as given, or inferred from the need, the config or the data."""
+    if given is not None:
+        return given, "given"
+    if need == "retrieval":
+        return "retrieve", "need"
+    if model is not None and model.task is not None:
+        return model.task, "config"  # type: ignore[return-value]
+    ids = evidence.statistics is not None and evidence.learned
+    if ids and evidence.mask == "causal":
+        return "next-token", "data"
+    if evidence.source == "digits":
+        return "classify", "data"
+    return "unknown", "assumed"

@@ -1,0 +1,131 @@
+"""The answer as data: ranked choices, findings, and the evidence behind them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from headwise.advice.evidence import Evidence
+from headwise.advice.geometries.candidates import Role
+from headwise.advice.geometries.costs import Costs, content_rank
+from headwise.advice.judged import Support
+from headwise.advice.question import Question
+from headwise.advice.rule import RankChoice
+from headwise.geometry import HeadGeometry
+from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found: a code, and the values that its sentence is made from."""
+
+    code: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One geometry: its role, its costs, and what its heads can do.
+
+    Attributes:
+        role: Why it is listed: "advised", "usual", "fewer heads" …
+        geometry: Width, heads and ranks.
+        costs: Parameters, FLOPs and cache bytes.
+        against_usual: Costs as shares of those of the usual head dimension, 64.
+        against_largest: Costs as shares of those of the largest rank looked at.
+        against_present: Costs as shares of those of the present model, if there is one.
+        plateau_share: How far its rank saturates mixing: share of the plateau of the rank curve.
+        floor: Lower bound on the error of looking up single tokens.
+        exact: Whether one head of this rank can look up tokens exactly.
+        meets: Whether its rank meets the need that decides.
+    """
+
+    role: Role
+    geometry: HeadGeometry
+    costs: Costs
+    against_usual: dict[str, float]
+    against_largest: dict[str, float]
+    against_present: dict[str, float] | None
+    plateau_share: float
+    floor: float
+    exact: bool
+    meets: bool
+
+    @property
+    def rank(self) -> int:
+        """The rank with which queries and keys read content: without a rotary part."""
+        return content_rank(self.geometry)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Ranked choices, the geometries they are compared with, and the evidence.
+
+    Attributes:
+        evidence: Rank curves and statistics of the tokens.
+        question: Task, budget and constraints.
+        rank: The rank that the tokens ask for, and why.
+        choices: Geometries, the advised one first.
+        references: The present model if there is one, the usual geometry, the largest rank.
+        support: Judged tasks of this kind, and whether they support leaving the usual geometry.
+        kept: Whether the usual (or present) geometry leads for want of such evidence.
+        findings: What was found, as codes and values.
+        family: The family of the model whose config was judged.
+        sizes: Sizes given by a config or the data, for an export.
+        carried: Fields of a config that an export keeps.
+    """
+
+    evidence: Evidence
+    question: Question
+    rank: RankChoice
+    choices: tuple[Choice, ...]
+    references: tuple[Choice, ...]
+    support: Support
+    kept: bool = False
+    findings: tuple[Finding, ...] = ()
+    family: str | None = None
+    sizes: KnownSizes = UNKNOWN
+    carried: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def best(self) -> Choice:
+        """The advised choice."""
+        return self.choices[0]
+
+    @property
+    def usual(self) -> Choice:
+        """The usual geometry: head dimension 64, heads = width / 64."""
+        return next(choice for choice in self.references if choice.role == "usual")
+
+    @property
+    def present(self) -> Choice | None:
+        """The geometry of the model whose config was given."""
+        return next((choice for choice in self.references if choice.role == "present"), None)
+
+    def finding(self, code: str) -> Finding | None:
+        """The finding with this code, if there is one."""
+        return next((found for found in self.findings if found.code == code), None)
+
+    def data(self) -> dict[str, Any]:
+        """Everything except sentences, as plain numbers, lists and names."""
+        evidence = self.evidence
+        return {
+            "source": evidence.source,
+            "family": self.family,
+            "task": {"name": self.question.task, "from": self.question.task_from},
+            "length": evidence.length,
+            "context": evidence.context,
+            "width": evidence.width,
+            "mask": evidence.mask,
+            "seed": evidence.seed,
+            "tokens": None if evidence.statistics is None else asdict(evidence.statistics),
+            "curves": [asdict(curve) for curve in evidence.curves],
+            "rank": asdict(self.rank),
+            "evidence": asdict(self.support) | {"usual_kept": self.kept},
+            "choices": [_as_object(choice) for choice in self.choices],
+            "references": [_as_object(choice) for choice in self.references],
+        }
+
+
+def _as_object(choice: Choice) -> dict[str, Any]:
+    return asdict(choice) | {"rank": choice.rank}

@@ -1,0 +1,1 @@
+"""Rank curves: rank / length of a head before training, against head dimension."""

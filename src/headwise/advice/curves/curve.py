@@ -1,0 +1,190 @@
+"""A rank curve, where it saturates, and the curve of the finite law."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from headwise.errors import BadInputError
+from headwise.masks import MaskName
+from headwise.theory.columns import ACCURATE_FROM
+from headwise.theory.ready import UPPER_BOUND, ready_ratio
+from headwise.theory.scaling import saturation_row
+from headwise.theory.under_mask import barrier_ratio
+
+#: How weights were drawn: the model's default initialisation, N(0, 1), or no weights: the law.
+Start = Literal["model", "paper", "law"]
+
+#: Goal for the half width of the confidence band.
+HALF_WIDTH = 0.03
+
+#: The largest head dimension for which the law is evaluated.
+MOST_LAW_DIM = 65_536
+
+
+@dataclass(frozen=True)
+class RankCurve:
+    """Mean rank / length at each head dimension, with its confidence band.
+
+    Attributes:
+        start: How the weights were drawn.
+        head_dims: Head dimensions, ascending.
+        mean: Mean rank / length at each.
+        half_width: The mean of twenty more seeds lies within this distance (95 % confidence).
+        seeds: Number of seeds; 0 for the law.
+        plateau: Rank / length that the curve tends to for large head dimensions.
+        plateau_from: How the plateau is known.
+        mask: The mask of attention.
+        below_top_half_width: Where the band is wide, how well differences to the highest point
+            are known: within a seed they share their sequences.
+        independent_plateau: The plateau if rows picked independently, as in the rank paper.
+
+    >>> curve = RankCurve("model", (1, 2, 4), (0.2, 0.7, 0.9), (0.0, 0.0, 0.0), 8, 0.9, "measured")
+    >>> round(curve.at(3), 3)
+    0.817
+    """
+
+    start: Start
+    head_dims: tuple[int, ...]
+    mean: tuple[float, ...]
+    half_width: tuple[float, ...]
+    seeds: int
+    plateau: float
+    plateau_from: str
+    mask: MaskName = "none"
+    below_top_half_width: tuple[float, ...] = ()
+    independent_plateau: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The start, with the mask if there is one."""
+        return self.start if self.mask == "none" else f"{self.start}, {self.mask}"
+
+    def at(self, rank: int) -> float:
+        """The curve at any rank: linear in the logarithm between points, flat outside."""
+        return between(self.head_dims, self.mean, rank)
+
+    def share(self, rank: int) -> float:
+        """The share of the plateau that this rank reaches."""
+        return min(1.0, self.at(rank) / self.plateau)
+
+
+def between(dims: Sequence[int], values: Sequence[float], rank: int) -> float:
+    """Interpolate linearly in the logarithm of the rank; flat outside.
+
+    >>> between((2, 8), (0.5, 0.9), 4), between((2, 8), (0.5, 0.9), 1)
+    (0.7, 0.5)
+    """
+    if rank <= dims[0]:
+        return values[0]
+    for low, high, before, after in zip(dims, dims[1:], values, values[1:], strict=False):
+        if rank <= high:
+            share = math.log(rank / low) / math.log(high / low)
+            return before + share * (after - before)
+    return values[-1]
+
+
+def head_dim_grid(most: int) -> tuple[int, ...]:
+    """Powers of two and the steps between, up to ``most``.
+
+    >>> head_dim_grid(20)
+    (1, 2, 3, 4, 6, 8, 12, 16, 20)
+    """
+    powers = [2**k for k in range(1 + int(math.log2(most)))]
+    between = [3 * 2**k for k in range(int(math.log2(most))) if 3 * 2**k <= most]
+    return tuple(sorted({*powers, *between, most}))
+
+
+def law_curve(length: int, width: int, mask: MaskName = "none") -> RankCurve:
+    """E[rank]/n of random heads on orthonormal tokens, up to the width.
+
+    >>> curve = law_curve(512, 768)
+    >>> curve.head_dims[-1], round(curve.at(64), 3), round(curve.plateau, 3)
+    (768, 0.545, 0.632)
+    """
+    dims = head_dim_grid(min(width, MOST_LAW_DIM))
+    return RankCurve(
+        start="law",
+        head_dims=dims,
+        mean=tuple(ready_ratio(length, dim, mask).ratio for dim in dims),
+        half_width=(0.0,) * len(dims),
+        seeds=0,
+        plateau=barrier_ratio(length, mask),
+        plateau_from="theory: (n+1) / 2n" if mask == "causal" else "theory: 1 − (1−1/n)ⁿ",
+        mask=mask,
+    )
+
+
+def bounded_dims(length: int, curve: RankCurve) -> tuple[int, ...]:
+    """Head dimensions at which the law is only an upper bound.
+
+    >>> bounded_dims(10**9, law_curve(10**9, 16)), bounded_dims(512, law_curve(512, 64))
+    ((3, 4, 6, 8, 12), ())
+    """
+    low = [dim for dim in curve.head_dims if dim < ACCURATE_FROM]
+    return tuple(dim for dim in low if ready_ratio(length, dim, curve.mask).method == UPPER_BOUND)
+
+
+def paper_saturation(curve: RankCurve) -> int | None:
+    """The rank paper's rule: the head dimension before the first gain of about 0.01.
+
+    It depends on the grid, so it is read on doublings, the nearest to the paper's own. None if
+    the curve does not saturate.
+
+    >>> dims, means = (1, 2, 3, 4, 8), (0.2, 0.5, 0.52, 0.6, 0.605)
+    >>> paper_saturation(RankCurve("paper", dims, means, (0.0,) * 5, 8, 0.6, "measured"))
+    4
+    """
+    doublings = [
+        (dim, mean)
+        for dim, mean in zip(curve.head_dims, curve.mean, strict=True)
+        if dim & (dim - 1) == 0
+    ]
+    # A curve that starts flat has not saturated there: the rule holds after the steepest rise.
+    rises = [after[1] - before[1] for before, after in itertools.pairwise(doublings)]
+    steepest = rises.index(max(rises)) if rises else 0
+    try:
+        dims, means = zip(*doublings[steepest:], strict=True)
+        return saturation_row(dims, means)
+    except BadInputError:
+        return None
+
+
+def our_saturation(curve: RankCurve, slack: float) -> int | None:
+    """The smallest measured rank whose lower confidence limit is within ``slack`` of the plateau.
+
+    ``slack`` is a share of the plateau. None if no measured rank gets there.
+
+    >>> curve = RankCurve("model", (1, 2, 4), (0.2, 0.85, 0.95), (0.0, 0.0, 0.01), 8, 1.0, "")
+    >>> our_saturation(curve, 0.1)
+    4
+    """
+    goal = (1 - slack) * curve.plateau
+    limits = zip(curve.head_dims, _lower_limits(curve), strict=True)
+    return next((dim for dim, limit in limits if limit >= goal), None)
+
+
+def saturated_from(curve: RankCurve, slack: float) -> int | None:
+    """The smallest rank within ``slack`` of the plateau, interpolating between measured ones.
+
+    >>> curve = RankCurve("law", (1, 64, 128), (0.1, 0.8, 1.0), (0.0,) * 3, 0, 1.0, "theory")
+    >>> our_saturation(curve, 0.1), saturated_from(curve, 0.1)
+    (128, 91)
+    """
+    found, goal = our_saturation(curve, slack), (1 - slack) * curve.plateau
+    if found is None:
+        return None
+    limits = _lower_limits(curve)
+    below = max((dim for dim in curve.head_dims if dim < found), default=0)
+    ranks = range(below + 1, found)
+    enough = (rank for rank in ranks if between(curve.head_dims, limits, rank) >= goal)
+    return next(enough, found)
+
+
+def _lower_limits(curve: RankCurve) -> list[float]:
+    """Where the band is wide, the limits of differences to the top: they are known better."""
+    halves = curve.below_top_half_width or curve.half_width
+    return [mean - half for mean, half in zip(curve.mean, halves, strict=True)]

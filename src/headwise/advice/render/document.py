@@ -1,0 +1,230 @@
+"""The answer as one document that every face renders."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any
+
+from headwise.advice.answer import Answer, Choice
+from headwise.advice.curves.curve import RankCurve
+from headwise.advice.geometries.costs import rotary_rank
+from headwise.advice.words.answer import (
+    CLOSING,
+    LABELS,
+    caveat,
+    choice_words,
+    headline,
+    lookup_words,
+    met_words,
+    notes,
+    question_words,
+    reasons,
+)
+from headwise.advice.words.finding import START_LONG, geometry_words, percent, sentence
+from headwise.geometry import HeadGeometry
+from headwise.report.tables import Table
+
+#: Rows of the table at a glance; the page and ``--explain`` show all.
+MOST_ROWS = 6
+
+
+@dataclass(frozen=True)
+class Row:
+    """One geometry of the table: its names, whether it is advised, and its choice."""
+
+    names: tuple[str, ...]
+    advised: bool
+    choice: Choice
+
+    @property
+    def name(self) -> str:
+        """All its names in one: "usual = largest"."""
+        return " = ".join(self.names)
+
+
+@dataclass(frozen=True)
+class Document:
+    """Everything that is shown, in order. Words are final; tables hold final cells."""
+
+    question: str
+    headline: str
+    rows: tuple[Row, ...]
+    table: Table
+    costs: Table
+    reasons: tuple[str, ...]
+    caveat: str
+    closing: str
+    findings: tuple[tuple[str, str], ...]
+    choices: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    curves: Table
+    curve_notes: tuple[str, ...]
+
+
+def document(answer: Answer) -> Document:
+    """Arrange an answer for all renderers."""
+    rows = table_rows(answer)
+    return Document(
+        question=question_words(answer),
+        headline=headline(answer),
+        rows=rows,
+        table=_table(answer, rows),
+        costs=_costs(answer, rows),
+        reasons=tuple(reasons(answer)),
+        caveat=caveat(answer),
+        closing=CLOSING,
+        findings=tuple(
+            (LABELS.get(one.code, one.code.capitalize()), sentence(one)) for one in answer.findings
+        ),
+        choices=tuple(
+            (geometry_words(choice.geometry), choice_words(answer, choice))
+            for choice in answer.choices
+        ),
+        notes=tuple(notes(answer)),
+        curves=_curves(answer),
+        curve_notes=tuple(_curve_note(curve) for curve in answer.evidence.curves),
+    )
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """Everything as plain numbers, lists and words."""
+    findings = [
+        {"code": one.code, "values": _plain(one.values), "text": sentence(one)}
+        for one in answer.findings
+    ]
+    words = {"question": question_words(answer), "answer": headline(answer)}
+    return {
+        **words,
+        "caveat": caveat(answer),
+        **answer.data(),
+        "reasons": reasons(answer),
+        "findings": findings,
+    }
+
+
+def table_rows(answer: Answer) -> tuple[Row, ...]:
+    """Every geometry once, with all its names; the advised one first."""
+    names: dict[HeadGeometry, list[str]] = {}
+    choices: dict[HeadGeometry, Choice] = {}
+    for choice in (*answer.choices, *answer.references):
+        choices.setdefault(choice.geometry, choice)
+        known = names.setdefault(choice.geometry, [])
+        name = "by tokens" if choice.role == "advised" and answer.kept else choice.role
+        if name not in known:
+            known.append(name)
+    best = answer.best.geometry
+    return tuple(Row(tuple(names[g]), g == best, choice) for g, choice in choices.items())
+
+
+def _table(answer: Answer, rows: tuple[Row, ...]) -> Table:
+    """What each geometry is, costs and can do. Columns that say nothing are left out."""
+    against = "present" if answer.present is not None else "usual"
+    columns: dict[str, list[Any]] = {
+        "": [("→ " if row.advised else "  ") + row.name for row in rows],
+        "heads": [row.choice.geometry.heads for row in rows],
+        "kv": [row.choice.geometry.kv_heads for row in rows],
+        "rank": [row.choice.rank for row in rows],
+        "rotary": [rotary_rank(row.choice.geometry) for row in rows],
+        "values": [row.choice.geometry.v_rank for row in rows],
+        "params": [short(row.choice.costs.parameters) for row in rows],
+        f"of {against}": [share(_against(row.choice)["parameters"]) for row in rows],
+        "KV bytes": [short(row.choice.costs.cache_bytes_per_token) for row in rows],
+        "mixing": [percent(row.choice.plateau_share) for row in rows],
+        "lookup": [lookup_words(answer.rank, row.choice) for row in rows],
+        "enough": [met_words(answer.rank, row.choice) for row in rows],
+    }
+    if columns["kv"] == columns["heads"]:
+        del columns["kv"]
+    if not any(columns["rotary"]):
+        del columns["rotary"]
+    if columns["values"] == columns["rank"]:
+        del columns["values"]
+    return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
+
+
+def _costs(answer: Answer, rows: tuple[Row, ...]) -> Table:
+    """All costs, as such and as shares of the usual (or present) and the largest geometry."""
+    against = "present" if answer.present is not None else "usual"
+    titles = {
+        "parameters": "parameters",
+        "flops_per_token": "FLOPs per token",
+        "cache_bytes_per_token": "KV bytes per token",
+    }
+    ends = ("", f" / {against}", " / largest")
+    columns = ["", *(f"{title}{end}" for title in titles.values() for end in ends)]
+    cells = [
+        (
+            row.name,
+            *(
+                cell
+                for name in titles
+                for cell in (
+                    short(getattr(row.choice.costs, name)),
+                    share(_against(row.choice)[name]),
+                    share(row.choice.against_largest[name]),
+                )
+            ),
+        )
+        for row in rows
+    ]
+    return Table(tuple(columns), tuple(cells))
+
+
+def _against(choice: Choice) -> dict[str, float]:
+    return choice.against_present or choice.against_usual
+
+
+def _curves(answer: Answer) -> Table:
+    """Rank / length at each head dimension, with the half width of its band."""
+    curves = answer.evidence.curves
+    points = [
+        dict(zip(c.head_dims, zip(c.mean, c.half_width, strict=True), strict=True)) for c in curves
+    ]
+    dims = sorted({dim for curve in curves for dim in curve.head_dims})
+    rows = [(dim, *(_point(known.get(dim)) for known in points)) for dim in dims]
+    return Table(("head dimension", *(c.name for c in curves)), tuple(rows))
+
+
+def _point(point: tuple[float, float] | None) -> str:
+    if point is None:
+        return ""
+    mean, half = point
+    return f"{mean:.3f} ± {half:.3f}" if half else f"{mean:.3f}"
+
+
+def _curve_note(curve: RankCurve) -> str:
+    seeds = f"{curve.seeds} seeds" if curve.seeds else "as headwise law gives it"
+    plateau = f"plateau {curve.plateau:.3f} ({curve.plateau_from})"
+    return f"{curve.name}: {START_LONG[curve.start]}; {seeds}; {plateau}."
+
+
+def share(ratio: float) -> str:
+    """A share in percent, or as a multiple where that would be long.
+
+    >>> share(0.382), share(4.0), share(65_536.0)
+    ('38%', '400%', '65.5k×')
+    """
+    return f"{ratio:.0%}" if ratio < 100 else f"{short(round(ratio))}×"
+
+
+def short(number: int | float) -> str:
+    """A number in three digits.
+
+    >>> short(64), short(4096), short(2_359_296), short(18.9e6)
+    ('64', '4.1k', '2.36M', '18.9M')
+    """
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            value = number / size
+            digits = 2 if value < 10 and size >= 1e6 else 1 if value < 100 else 0
+            return f"{value:.{digits}f}{letter}"
+    return str(number)
+
+
+def _plain(value: Any) -> Any:
+    """Values without dataclasses and tuples, as JSON has them."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,91 @@
+"""The rank curves as a figure, for pages and notebooks, and as a plot in the terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from headwise.advice.answer import Answer
+from headwise.advice.curves.curve import RankCurve
+from headwise.advice.words.answer import START
+from headwise.report import Curve, Line, Panel, draw
+from headwise.report.figures import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Size of the plot in a terminal of 80 columns.
+COLUMNS, ROWS = 76, 17
+
+#: Marks of the curves in the terminal.
+MARKS = ("●", "○", "◇", "■")
+
+
+def figure(answer: Answer) -> Any:
+    """Rank / tokens against head dimension: each curve, its plateau, the advised rank."""
+    panel = Panel(
+        "Rank of a head before training",
+        "head dimension",
+        "rank / tokens",
+        tuple(
+            Curve(label(curve), Line(curve.head_dims, curve.mean), spread=curve.half_width)
+            for curve in answer.evidence.curves
+        ),
+        x_scale="log",
+    )
+    drawn = draw([panel])
+    _mark(drawn.axes[0], answer)
+    return drawn
+
+
+def terminal_plot(answer: Answer) -> str:
+    """The same as text, without colours."""
+    import plotext
+
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plot_size(COLUMNS, ROWS)
+    curves = answer.evidence.curves
+    # plotext labels a linear axis only, so positions are exponents of two.
+    dims = sorted({d for curve in curves for d in curve.head_dims if d & (d - 1) == 0})
+    for curve, mark in reversed(list(zip(curves, MARKS, strict=False))):
+        places = [_place(dim) for dim in curve.head_dims]
+        plotext.scatter(places, list(curve.mean), marker=mark, label=label(curve))
+    plotext.vertical_line(_place(answer.best.rank))
+    step = 1 + len(dims) // 12
+    shown = dims[::step]
+    plotext.xticks([_place(dim) for dim in shown], [str(dim) for dim in shown])
+    plotext.ylim(0, 1.05)
+    plotext.xlabel(f"head dimension (line: advised rank {answer.best.rank})")
+    plotext.title("rank / tokens before training")
+    text = plotext.build()
+    plotext.clear_figure()
+    return "\n".join(line.rstrip() for line in plotext.uncolorize(text).splitlines())
+
+
+def label(curve: RankCurve) -> str:
+    """The name of a curve in a legend."""
+    masked = "" if curve.mask == "none" else f", {curve.mask}"
+    return f"{START[curve.start]}{masked}"
+
+
+def _place(dim: int) -> float:
+    return math.log2(dim)
+
+
+def _mark(axes: Axes, answer: Answer) -> None:
+    """Plateaus, the advised rank, powers of two, and a legend that covers none of them."""
+    curves = answer.evidence.curves
+    for curve, colour in zip(curves, COLOURS, strict=False):
+        axes.axhline(curve.plateau, color=colour, linewidth=0.8, linestyle="--", zorder=1)
+    axes.plot([], [], color="0.3", linewidth=0.8, linestyle="--", label="plateau")
+    rank = answer.best.rank
+    axes.axvline(rank, color="0.35", linestyle=":", linewidth=1.2, zorder=0)
+    place = ("data", "axes fraction")
+    axes.annotate(f" advised {rank}", (rank, 0.02), xycoords=place, fontsize=9, color="0.25")
+    dims = sorted({dim for curve in curves for dim in curve.head_dims if dim & (dim - 1) == 0})
+    axes.set_xticks(dims, [str(dim) for dim in dims])
+    axes.minorticks_off()
+    axes.set_ylim(0, 1.05)
+    # Below the axes: inside, the legend would hide the label of the advised rank.
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)

@@ -1,0 +1,107 @@
+"""The answer in a terminal: at a glance, or explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from headwise.advice.answer import Answer
+from headwise.advice.render.document import MOST_ROWS, Document, document
+from headwise.advice.render.figure import terminal_plot
+from headwise.report.tables import Cell, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Columns of the table that a narrow terminal leaves out, in this order.
+SPARE = ("KV bytes", "params", "rotary", "of present", "of usual")
+
+MORE = "More: --explain, --out report.html, --export torch, --json."
+
+
+def show(answer: Answer, console: Console, *, explain: bool = False) -> None:
+    """Print the answer: at most 35 lines, or with ``explain`` everything."""
+    shown = document(answer)
+    for part in _glance(shown, console.width, whole=explain):
+        console.print(part, markup=False, highlight=False)
+    if explain:
+        for part in _explained(answer, shown):
+            console.print(part, markup=False, highlight=False)
+    else:
+        console.print(MORE, markup=False, highlight=False, style="dim")
+
+
+def text(answer: Answer) -> str:
+    """The answer at a glance as plain text."""
+    shown = document(answer)
+    reasons = [f"{number}. {line}" for number, line in enumerate(shown.reasons, 1)]
+    table = _first_rows(shown.table)
+    return "\n".join(
+        [shown.question, "", shown.headline, "", table.text(), "", *reasons, "", shown.caveat]
+    )
+
+
+def markdown(answer: Answer) -> str:
+    """The whole answer as Markdown."""
+    shown = document(answer)
+    reasons = [f"{number}. {line}" for number, line in enumerate(shown.reasons, 1)]
+    findings = [f"* **{label}.** {words}" for label, words in shown.findings]
+    parts = [f"**{shown.headline}**", shown.question, shown.table.markdown(), "\n".join(reasons)]
+    return "\n\n".join(
+        [*parts, shown.caveat, "\n".join(findings), shown.costs.markdown(), *shown.notes]
+    )
+
+
+def _glance(shown: Document, width: int, *, whole: bool) -> Iterator[object]:
+    yield Text(f"{shown.question}\n", style="dim")
+    yield Text(f"{shown.headline}\n", style="bold")
+    yield from _aligned(shown.table if whole else _first_rows(shown.table), width)
+    yield ""
+    for number, line in enumerate(shown.reasons, 1):
+        yield _hanging(f"{number}. ", line)
+    yield Text(f"\n{shown.caveat}")
+
+
+def _explained(answer: Answer, shown: Document) -> Iterator[object]:
+    yield f"\n{terminal_plot(answer)}\n"
+    for label, words in shown.findings:
+        yield _hanging(f"{label}: ", words)
+    yield ""
+    for note in shown.notes:
+        yield _hanging("", note)
+    if shown.caveat != shown.closing:
+        yield f"\n{shown.closing}"
+
+
+def _first_rows(table: Table) -> Table:
+    return Table(table.columns, table.rows[:MOST_ROWS])
+
+
+def _aligned(table: Table, width: int) -> Iterator[Text]:
+    """The lines of the table, without spare columns where the terminal is too narrow."""
+    columns = list(range(len(table.columns)))
+    for spare in SPARE:
+        if len(_line(table, columns, table.columns)) > width and spare in table.columns:
+            columns.remove(table.columns.index(spare))
+    yield Text(_line(table, columns, table.columns), style="dim", no_wrap=True)
+    for row in table.rows:
+        style = "bold" if str(row[0]).startswith("→") else ""
+        yield Text(_line(table, columns, row), style=style, no_wrap=True)
+
+
+def _line(table: Table, columns: list[int], cells: Sequence[Cell]) -> str:
+    """One line: names to the left, everything else to the right."""
+    shown = []
+    for column in columns:
+        wide = max(len(str(row[column])) for row in (table.columns, *table.rows))
+        cell = str(cells[column])
+        shown.append(cell.rjust(wide) if column else cell.ljust(wide))
+    return "  ".join(shown).rstrip()
+
+
+def _hanging(mark: str, line: str) -> Padding:
+    """A paragraph whose continuation lines are indented."""
+    return Padding(Text.assemble((mark, "bold"), line), (0, 0, 0, 2))

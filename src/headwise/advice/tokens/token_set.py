@@ -1,0 +1,215 @@
+"""Tokens as the first attention layer of an untrained model receives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError
+from headwise.randomness import stream
+from headwise.shapes import Float
+
+#: Standard deviation of learned positions at initialisation, as in
+#: ``headwise.attention.LearnedAdditive``.
+POSITION_SPREAD = 0.02
+
+#: The width that ids are embedded in by default, and the most numbers of an embedding table.
+ID_WIDTH, MOST_TABLE = 128, 2**28
+
+#: Larger token values make scores that float64 cannot hold.
+LARGEST_VALUE = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class TokenSet:
+    """Sequences of tokens, and how a model embeds them into ``width`` dimensions.
+
+    ``values`` holds vectors (b, n, c), or ids (b, n) below ``vocabulary``. Vectors pass a linear
+    map ("linear") or are already embedded ("given"). ``declared`` is the size of the vocabulary
+    if it is known; otherwise it ends at the largest id seen.
+
+    >>> TokenSet(torch.zeros(2, 5, 3).double(), width=16, embedding="linear").length
+    5
+    """
+
+    values: Tensor
+    width: int
+    embedding: Literal["linear", "table", "given"]
+    vocabulary: int = 0
+    name: str = "tokens"
+    declared: int | None = None
+    images: bool = False
+
+    @property
+    def length(self) -> int:
+        """Tokens in a sequence."""
+        return self.values.shape[1]
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences there are."""
+        return self.values.shape[0]
+
+    @property
+    def learned(self) -> bool:
+        """Whether the tokens are ids: training may place them anywhere."""
+        return self.embedding == "table"
+
+    def chosen(self, rows: Tensor) -> TokenSet:
+        """Some of the sequences."""
+        return replace(self, values=self.values[rows])
+
+    def embedded(self, seed: int) -> Float[Tensor, "b n d"]:
+        """The sequences in a random embedding."""
+        if self.embedding == "given":
+            return self.values.double()
+        shape = (self.vocabulary if self.learned else self.values.shape[-1], self.width)
+        drawn = torch.randn(shape, generator=stream(seed, "embedding"), dtype=torch.float64)
+        if self.learned:
+            return drawn[self.values]
+        return self.values.double() @ drawn * shape[0] ** -0.5
+
+
+def as_seen(tokens: Float[Tensor, "b n d"], seed: int) -> Float[Tensor, "b n d"]:
+    """Embedded tokens as the first attention layer receives them: plus positions, layer norm.
+
+    >>> seen = as_seen(torch.randn(1, 4, 8).double(), seed=0)
+    >>> bool(seen.mean(-1).abs().max() < 1e-9)
+    True
+    """
+    shape, generator = tokens.shape[1:], stream(seed, "positions")
+    positions = torch.randn(shape, generator=generator, dtype=torch.float64) * POSITION_SPREAD
+    return torch.nn.functional.layer_norm(tokens + positions, tokens.shape[-1:])
+
+
+def token_set(values: Tensor, width: int | None, name: str = "tokens") -> TokenSet:
+    """Check tokens and choose how to embed them.
+
+    Whole numbers are ids. Vectors whose width is not ``width`` get a linear embedding.
+
+    >>> token_set(torch.randn(3, 7, 16), None).embedding, token_set(torch.eye(4).long(), 8).width
+    ('given', 8)
+    """
+    if values.dtype == torch.bool or values.is_complex():
+        raise BadInputError(
+            f"expected floats or whole numbers, got tokens of dtype {values.dtype}",
+            hint="pass floats for vectors, whole numbers for ids",
+        )
+    if not values.is_floating_point():
+        _refuse_whole_numbers_that_are_no_ids(values)
+        return _ids(_with_batch(values, 1).long(), width, name)
+    values = _with_batch(values, 2)
+    _refuse_useless(values)
+    _refuse_single_numbers(width or values.shape[-1])
+    embedding = "given" if width in (None, values.shape[-1]) else "linear"
+    return TokenSet(values.double(), width or values.shape[-1], embedding, name=name)
+
+
+def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
+    """The same ids with a vocabulary of known size.
+
+    >>> with_vocabulary(token_set(torch.tensor([[0, 3, 1]]), 8), 10).vocabulary
+    10
+    """
+    if not tokens.learned:
+        raise BadInputError(
+            f"vocabulary={vocabulary} needs token ids, got vectors",
+            hint="leave vocabulary out, or pass whole numbers",
+        )
+    if int(tokens.values.max()) >= vocabulary:
+        raise BadInputError(
+            f"token id {int(tokens.values.max())} is outside a vocabulary of {vocabulary}",
+            hint=f"pass ids from 0 to {vocabulary - 1}, or a vocabulary of at least "
+            f"{int(tokens.values.max()) + 1}",
+        )
+    _refuse_large_table(vocabulary, tokens.width)
+    return replace(tokens, vocabulary=vocabulary, declared=vocabulary)
+
+
+def _ids(values: Tensor, width: int | None, name: str) -> TokenSet:
+    if values.numel() and int(values.min()) < 0:
+        raise BadInputError(
+            f"expected token ids of 0 or more, got {int(values.min())}", hint="number them from 0"
+        )
+    _refuse_one_token(values.shape)
+    _refuse_equal(values, f"{values.numel()} token ids")
+    vocabulary, width = int(values.max()) + 1, width or ID_WIDTH
+    _refuse_large_table(vocabulary, width)
+    return TokenSet(values, width, "table", vocabulary, name)
+
+
+def _refuse_large_table(vocabulary: int, width: int) -> None:
+    if vocabulary * width > MOST_TABLE:
+        raise BadInputError(
+            f"a vocabulary of {vocabulary:,} ids at width {width} makes a table of "
+            f"{vocabulary * width:,} numbers, of {MOST_TABLE:,} allowed",
+            hint="number the ids from 0 without gaps, or pass a smaller width",
+        )
+
+
+def _with_batch(values: Tensor, inner: int) -> Tensor:
+    wanted = "(sequence, width) or (batch, sequence, width)"
+    wanted = "(sequence,) or (batch, sequence)" if inner == 1 else wanted
+    if values.ndim == inner:
+        values = values.unsqueeze(0)
+    if values.ndim != inner + 1 or values.numel() == 0:
+        raise BadInputError(
+            f"expected tokens of shape {wanted}, got {tuple(values.shape)}",
+            hint="reshape them; empty arrays do not count",
+        )
+    return values
+
+
+def _refuse_whole_numbers_that_are_no_ids(values: Tensor) -> None:
+    if values.ndim > 2:
+        dtype = str(values.dtype).removeprefix("torch.")
+        raise BadInputError(
+            f"expected token ids of shape (sequence,) or (batch, sequence), got whole numbers "
+            f"({dtype}) of shape {tuple(values.shape)}",
+            hint="pass images and vectors as floats",
+        )
+
+
+def _refuse_single_numbers(width: int) -> None:
+    """A layer norm turns a single number into zero."""
+    if width < 2:
+        raise BadInputError(
+            "expected vectors of width 2 or more, got width 1, which a layer norm makes zero",
+            hint="pass width=2 or more to embed them",
+        )
+
+
+def _refuse_useless(values: Tensor) -> None:
+    bad = ~torch.isfinite(values)
+    if bool(bad.any()):
+        raise BadInputError(
+            f"{int(bad.sum())} of {values.numel()} token values are not finite",
+            hint="remove NaN and infinity from the tokens",
+        )
+    if float(values.abs().max()) > LARGEST_VALUE:
+        raise BadInputError(
+            f"token values reach {float(values.abs().max()):.0e}, where scores overflow",
+            hint="scale the tokens to about 1",
+        )
+    _refuse_one_token(values.shape)
+    _refuse_equal(values, f"{values.shape[0] * values.shape[1]} tokens")
+
+
+def _refuse_equal(values: Tensor, what: str) -> None:
+    """Among equal tokens there is nothing to choose, even if the sequences differ."""
+    hint = "pass sequences with at least two different tokens"
+    if bool((values == values[:1, :1]).all()):
+        raise BadInputError(f"all {what} are equal", hint=hint)
+    if bool((values == values[:, :1]).all()):
+        raise BadInputError("the tokens of every sequence are equal to each other", hint=hint)
+
+
+def _refuse_one_token(shape: torch.Size) -> None:
+    if shape[1] < 2:
+        raise BadInputError(
+            "expected at least two tokens per sequence, got one",
+            hint="pass longer sequences",
+        )

@@ -1,0 +1,162 @@
+"""The answer as sentences: headline, reasons, caveat, cells and notes of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headwise.advice.answer import Answer, Choice
+from headwise.advice.geometries.costs import NEGLIGIBLE
+from headwise.advice.geometries.heads import USUAL_HEAD_DIM
+from headwise.advice.rule import MARGIN, RankChoice, whole_dimension
+from headwise.advice.words.finding import (
+    TASK_FROM,
+    counted,
+    geometry_words,
+    need_words,
+    percent,
+    sentence,
+)
+
+CLOSING = (
+    "No promise: this reads the first layer before training. Depth, optimiser and length of "
+    "training can ask for more rank or less. Compare two or three geometries in training before "
+    "you rely on one."
+)
+
+NO_DATA = (
+    "No data given: this rests on the law of sharp attention on orthonormal tokens, which mostly "
+    "asks for more rank than real tokens do. Pass data to have it measured."
+)
+
+START = {"model": "default initialisation", "paper": "N(0, 1) weights", "law": "finite law"}
+
+ROLES: dict[str, str] = {
+    "advised": "The rank that the tokens ask for, in queries, keys and values.",
+    "whole values": "That rank for queries and keys, with values as wide as the layer allows: for "
+    "layers that must pass on whole tokens.",
+    "fewer heads": "That rank with fewer heads: cheaper. On images it scored 1 to 4 points lower.",
+    "present heads": "That rank with the model's number of heads: cheaper than more heads. On "
+    "images, fewer heads scored 1 to 4 points lower.",
+    "half rank": "Half that rank: try it if training shows that less is enough.",
+    "lookup": "Enough rank to look up single tokens exactly.",
+    "limited rank": "The largest rank below that which the limits allow.",
+    "usual": f"The usual choice: head_dim {USUAL_HEAD_DIM}, heads = width / {USUAL_HEAD_DIM}.",
+    "largest": "The largest rank that was looked at.",
+    "present": "The model as it is.",
+}
+
+#: Names of findings, for lists; others are named by their code.
+LABELS = {
+    "decides": "Need",
+    "judged part": "Part",
+    "judged encoder": "Part",
+    "mask from": "Mask",
+    "mask law": "Mask",
+    "law bounds": "Law",
+    "wide band": "Band",
+    "few tokens": "Tokens",
+    "few for dimension": "Tokens",
+    "one token": "Repeats",
+    "small": "Scale",
+    "evidence": "Judged",
+    "present": "Model",
+}
+
+
+def question_words(answer: Answer) -> str:
+    """What was asked, in one line."""
+    evidence, known = answer.evidence, answer.evidence.statistics
+    words = f"{answer.family}, " if answer.family else ""
+    if known is None:
+        assumed = " (assumed: the config gives none)" if evidence.assumed_length else ""
+        words += f"{evidence.length:,} tokens{assumed}"
+    else:
+        words += f"{evidence.source}: {counted(known.sequences, 'sequence')} of {known.length}"
+        words += " tokens"
+    mask = ", causal mask" if evidence.mask == "causal" else ""
+    task = f"task: {answer.question.task} ({TASK_FROM[answer.question.task_from]})"
+    return f"{words}, width {evidence.width}{mask}; {task}"
+
+
+def headline(answer: Answer) -> str:
+    """The answer in one sentence."""
+    best = answer.best
+    words = f"{_verb(answer)} {geometry_words(best.geometry)} at width {best.geometry.width}: "
+    words += f"{best.costs.parameters:,} parameters, {_compared(answer)}."
+    return words if best.meets or answer.kept else f"{words} {_short_of(answer.rank)}"
+
+
+def caveat(answer: Answer) -> str:
+    """What to know before the answer is believed."""
+    return NO_DATA if answer.evidence.statistics is None else CLOSING
+
+
+def reasons(answer: Answer) -> list[str]:
+    """The three reasons that decide."""
+    decided = answer.kept or answer.rank.fixed or answer.evidence.statistics is None
+    codes = ["evidence", "decides" if decided else answer.rank.binds]
+    codes += ["heads" if answer.finding("shape") is None else "shape"]
+    found = [answer.finding(code) for code in codes]
+    return [sentence(one) for one in found if one is not None]
+
+
+def choice_words(answer: Answer, choice: Choice) -> str:
+    """Why a choice is listed, and what it can do."""
+    if not choice.meets:
+        return f"{ROLES[choice.role]} {_short_of(answer.rank)}"
+    return f"{ROLES[choice.role]} It reaches {percent(choice.plateau_share)} of the plateau."
+
+
+def notes(answer: Answer) -> list[str]:
+    """What the columns of the table mean."""
+    dimension = whole_dimension(answer.evidence.effective_dimension)
+    return [
+        "mixing: rank of a head before training, as a share of its plateau, the rank it tends to "
+        f"for large head dimensions; {need_words(answer.rank)}.",
+        "lookup: lower bound on the mean squared error of finding the nearer of two tokens "
+        f"in {dimension} dimensions (heads paper). 0: one head can be exact; 0 at best: possible, "
+        f"but training took {MARGIN} times the effective dimension; –: the bound says nothing.",
+        f"FLOPs per token: at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
+        "in 16-bit numbers.",
+    ]
+
+
+def met_words(rank: RankChoice, choice: Choice) -> str:
+    """Whether a choice has enough rank, as a cell of a table."""
+    if choice.meets:
+        return "yes"
+    known = rank.binds == "retrieval" or rank.reached
+    return f"needs {rank.enough}" if known else "unknown"
+
+
+def lookup_words(rank: RankChoice, choice: Choice) -> str:
+    """The lookup error of a choice, as a cell of a table."""
+    if choice.exact:
+        return "0" if choice.rank >= rank.retrieval else "0 at best"
+    return f"≥ {choice.floor:.3f}" if choice.floor >= NEGLIGIBLE else "–"
+
+
+def assumed_words(sizes: Mapping[str, int]) -> str:
+    """Sizes of an export that are defaults."""
+    return "assumed, change them to yours: " + ", ".join(f"{k} {v}" for k, v in sizes.items())
+
+
+def _verb(answer: Answer) -> str:
+    if answer.best.role == "present":
+        return "Keep"
+    return "Start with" if answer.kept else "Use"
+
+
+def _compared(answer: Answer) -> str:
+    best, usual = answer.best, answer.usual
+    if best.geometry == usual.geometry:
+        return f"the usual head_dim of {usual.rank}"
+    share = best.against_usual["parameters"]
+    words = f"{share:.0%} of the usual ({geometry_words(usual.geometry)})"
+    if best.against_present is None or best.role == "present":
+        return words
+    return f"{words}, {best.against_present['parameters']:.0%} of the present model's"
+
+
+def _short_of(rank: RankChoice) -> str:
+    return f"Its rank is below the need: {need_words(rank)}."

@@ -1,0 +1,249 @@
+"""Read the attention geometry, context and sizes of any model from its config."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import BadInputError, UnreadableFileError
+from headwise.geometry import HeadGeometry, LatentGeometry
+from headwise.hugging_face.parts import (
+    HEADS,
+    JudgedPart,
+    MaskFrom,
+    family_of,
+    heads_field,
+    judged_part,
+    mask_of,
+    task_of,
+)
+from headwise.hugging_face.sizes import (
+    FIELDS,
+    WINDOW,
+    KnownSizes,
+    carried_fields,
+    sliding_window,
+    told_sizes,
+)
+from headwise.masks import MaskName
+
+WIDTH = ("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "hidden_dim", "model_dim")
+KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads")
+HEAD_DIM = ("head_dim", "d_kv", "attention_head_dim", "kv_channels")
+
+#: Families whose code ignores ``head_dim``.
+IGNORES_HEAD_DIM = frozenset({"bert", "gpt2", "roberta", "distilbert"})
+
+#: The context assumed where a config gives none.
+USUAL_CONTEXT = 2048
+
+#: No field of a real config is larger; beyond this, costs are no longer numbers one can use.
+LARGEST = 10**12
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What a config says about a model's attention.
+
+    Attributes:
+        geometry: Width, heads and ranks of one attention layer.
+        context: Tokens that the model takes; ``USUAL_CONTEXT`` where the config gives none.
+        context_told: Whether ``context`` comes from the config.
+        family: The ``model_type``, or "unknown".
+        sizes: Depth, MLP width, vocabulary and context, as far as they are given.
+        mask: "causal" for a decoder, else "none".
+        mask_from: Whether the mask is known from the config, from its family, or not at all.
+        task: The task that the architecture trains on, where its name says so.
+        carried: Fields that an exported config keeps.
+        judged: Which part of the config this describes.
+    """
+
+    geometry: HeadGeometry
+    context: int
+    context_told: bool
+    family: str
+    sizes: KnownSizes
+    mask: MaskName
+    mask_from: MaskFrom
+    task: str | None
+    carried: dict[str, Any]
+    judged: JudgedPart
+
+
+def read_config(source: Path | str | Mapping[str, Any] | Any) -> ModelConfig:
+    """Read the attention geometry that a config describes.
+
+    Args:
+        source: A config.json, the folder that holds one, its fields as a mapping, or a
+            ``transformers`` config.
+
+    Returns:
+        The geometry, context, mask and sizes of the model.
+
+    Raises:
+        BadInputError: The config describes no attention, or a field has no usable value.
+        UnreadableFileError: The file is missing or not a JSON object.
+
+    >>> read_config({"model_type": "gpt2", "n_embd": 768, "n_head": 12}).geometry.qk_rank
+    64
+    """
+    raw, name = _fields(source)
+    if not isinstance(raw.get("model_type", ""), str | None):
+        raise BadInputError(
+            f"{name}: expected a name for model_type, got {raw['model_type']!r}",
+            hint='write for example "model_type": "llama"',
+        )
+    judged = judged_part(raw)
+    if judged is None:
+        judged = judged_part(raw := _with_defaults(raw))
+    if judged is None:
+        raise BadInputError(
+            f"{name} describes no attention ({_why_none(raw)})",
+            hint="pass the config.json of a Transformer",
+        )
+    part = judged.fields
+    family = family_of(part, raw) or "unknown"
+    context = _context(part, name)
+    mask, mask_from = mask_of(judged, raw)
+    return ModelConfig(
+        geometry=_geometry(part, name, family),
+        context=context or USUAL_CONTEXT,
+        context_told=context is not None,
+        family=family,
+        sizes=told_sizes(part, raw),
+        mask=mask,
+        mask_from=mask_from,
+        task=task_of(judged, raw, mask),
+        carried=carried_fields(part, raw) | {WINDOW: sliding_window(part, raw)},
+        judged=judged,
+    )
+
+
+def _fields(source: Any) -> tuple[dict[str, Any], str]:
+    """The fields of a config, and a name for error messages."""
+    if isinstance(source, Mapping):
+        return dict(source), "config"
+    if hasattr(source, "to_dict"):
+        return source.to_dict(), type(source).__name__
+    if not isinstance(source, str | Path):
+        raise BadInputError(
+            f"config: expected a path, a mapping or a transformers config, got {source!r}",
+            hint="pass the path of a config.json",
+        )
+    path = Path(source)
+    path = path / "config.json" if path.is_dir() else path
+    return _loaded(path), str(path)
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnreadableFileError(
+            f"{path} cannot be opened ({error.strerror})", hint="check the path and its permissions"
+        ) from None
+    except (ValueError, RecursionError):
+        raise UnreadableFileError(f"{path} is not JSON", hint="pass a config.json") from None
+    if not isinstance(raw, dict):
+        raise UnreadableFileError(
+            f"{path}: expected a JSON object, got a {type(raw).__name__}",
+            hint="pass a config.json",
+        )
+    return raw
+
+
+def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
+    """The config with its family's default sizes, where transformers is installed and knows it."""
+    try:
+        from transformers import AutoConfig
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+        if raw.get("model_type") not in CONFIG_MAPPING_NAMES:
+            return raw
+        return AutoConfig.for_model(**raw).to_dict()
+    except Exception:  # whatever transformers refuses, the fields as written still stand
+        return raw
+
+
+def _why_none(raw: dict[str, Any]) -> str:
+    if any(raw.get(name) is not None for name in HEADS):
+        family = raw.get("model_type", "this model")
+        return f"the heads of {family} belong to a recurrence"
+    return f"it has none of {', '.join(HEADS[:4])} …"
+
+
+def _number(part: dict[str, Any], names: tuple[str, ...], where: str) -> int | None:
+    """The first of these fields that is given, as a whole number of at least 1."""
+    name = next((name for name in names if part.get(name) is not None), None)
+    if name is None:
+        return None
+    value = part[name]
+    if isinstance(value, list):
+        raise BadInputError(
+            f"{where} gives {name} per layer ({len(value)} numbers)",
+            hint="ask with the width, length and heads of one layer instead",
+        )
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST:
+        raise BadInputError(
+            f"{where}: expected a whole number above zero for {name}, got {value!r}",
+            hint="correct the config",
+        )
+    return value
+
+
+def _geometry(part: dict[str, Any], where: str, family: str) -> HeadGeometry:
+    field = heads_field(part)
+    heads = _number(part, (field,), where) if field else None
+    width = _number(part, WIDTH, where)
+    if heads is None or width is None:
+        raise BadInputError(
+            f"{where} gives no width (none of {', '.join(WIDTH[:4])} …)",
+            hint="ask with a width and a length instead",
+        )
+    if part.get("kv_lora_rank") is not None:
+        return _latent(part, where, width, heads)
+    given = None if family in IGNORES_HEAD_DIM else _number(part, HEAD_DIM, where)
+    if given is None and width % heads:
+        raise BadInputError(
+            f"{where} has {heads} heads in width {width} and no head_dim",
+            hint="the width must be a multiple of the heads",
+        )
+    rank = given or width // heads
+    kv_heads = _number(part, KV_HEADS, where) or (1 if part.get("multi_query") is True else heads)
+    return HeadGeometry(width=width, heads=heads, kv_heads=kv_heads, qk_rank=rank, v_rank=rank)
+
+
+def _latent(part: dict[str, Any], where: str, width: int, heads: int) -> LatentGeometry:
+    rope = _number(part, ("qk_rope_head_dim",), where) or 0
+    content = _number(part, ("qk_nope_head_dim",), where)
+    values = _number(part, ("v_head_dim",), where)
+    latent = _number(part, ("kv_lora_rank",), where)
+    if content is None or values is None or latent is None:
+        raise BadInputError(
+            f"{where} has kv_lora_rank but not qk_nope_head_dim and v_head_dim",
+            hint="pass the complete config.json of a model with latent attention",
+        )
+    return LatentGeometry(
+        width=width,
+        heads=heads,
+        kv_heads=heads,
+        qk_rank=content + rope,
+        v_rank=values,
+        kv_latent=latent,
+        q_latent=_number(part, ("q_lora_rank",), where),
+        rope_rank=rope,
+    )
+
+
+def _context(part: dict[str, Any], where: str) -> int | None:
+    """The context in tokens; of an image model, its patches and one class token."""
+    found = _number(part, FIELDS["context"], where)
+    if found is not None:
+        return max(2, found)
+    image, patch = (part.get(name) for name in ("image_size", "patch_size"))
+    if isinstance(image, int) and isinstance(patch, int) and 0 < patch <= image <= LARGEST:
+        return (image // patch) ** 2 + 1
+    return None

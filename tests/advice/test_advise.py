@@ -1,0 +1,296 @@
+"""The one function: every source, every task, limits, shapes and forms of the answer."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import headwise
+from headwise import advise
+from headwise.advice.export import layer_call
+from headwise.advice.judged import judged_tasks, support_for
+from headwise.advice.render.document import document, table_rows
+from headwise.advice.render.page import page
+from headwise.advice.tokens.batches import joined_batches
+from headwise.errors import BadInputError, HeadwiseError
+from headwise.geometry import HeadGeometry
+
+TOKENS = torch.randn(6, 16, 12, generator=torch.Generator().manual_seed(0))
+IDS = torch.randint(50, (6, 16), generator=torch.Generator().manual_seed(0))
+SMALL = {"hidden_size": 64, "n_head": 4}
+MIXING = {"need": "mixing", "any_shape": True}
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return advise(TOKENS, width=32)
+
+
+class Endless(Dataset):
+    """A dataset that never raises IndexError, as torch allows."""
+
+    def __init__(self):
+        self.read = []
+
+    def __len__(self):
+        return 300
+
+    def __getitem__(self, index):
+        self.read.append(index)
+        return torch.randn(8, 4), 0
+
+
+def test_a_dataset_is_read_up_to_its_length():
+    dataset = Endless()
+    assert joined_batches(dataset, "dataset").shape == (256, 8, 4)
+    assert max(dataset.read) < 300 and len(dataset.read) == 256
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        TOKENS,
+        TOKENS.numpy(),
+        TOKENS.tolist(),
+        DataLoader(TOKENS, batch_size=2),
+        [TOKENS[:3], TOKENS[3:]],
+    ],
+    ids=["tensor", "array", "lists", "loader", "batches"],
+)
+def test_every_source_gives_the_same_answer(source, answer):
+    found = advise(source, width=32)
+    assert found.best.geometry == answer.best.geometry
+    assert found.evidence.statistics.effective_dimension == pytest.approx(
+        answer.evidence.statistics.effective_dimension, rel=1e-5
+    )
+
+
+def test_text_and_images_are_read_in_python():
+    text = advise(["one two three four"] * 60, width=16, length=8)
+    assert text.evidence.learned and text.evidence.length == 8
+    images = advise(np.random.default_rng(0).random((8, 3, 8, 8)), patch=4, width=16)
+    assert images.evidence.images and images.evidence.length == 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "task", "known"),
+    [
+        ({"source": TOKENS}, "unknown", "assumed"),
+        ({"source": TOKENS, "task": "regress"}, "regress", "given"),
+        ({"source": IDS, "mask": "causal"}, "next-token", "data"),
+        ({"length": 64, "width": 64, "need": "retrieval"}, "retrieve", "need"),
+        (
+            {"config": {"model_type": "llama", "hidden_size": 64, "n_head": 4}},
+            "next-token",
+            "config",
+        ),
+        (
+            {"config": {"architectures": ["BertForMaskedLM"], "hidden_size": 64, "n_head": 4}},
+            "masked-token",
+            "config",
+        ),
+    ],
+)
+def test_the_task_is_inferred_and_shown(asked, task, known):
+    found = advise(asked.pop("source", None), **asked)
+    assert (found.question.task, found.question.task_from) == (task, known)
+    assert f"task: {task}" in str(found)
+    assert found.as_json()["task"] == {"name": task, "from": known}
+
+
+@pytest.mark.parametrize("task", ["next-token", "masked-token", "unknown", "retrieve"])
+def test_without_evidence_the_usual_geometry_leads(task):
+    found = advise(IDS, width=128, task=task)
+    assert found.kept
+    assert found.best.geometry == HeadGeometry.free(128, heads=2, rank=64)
+    assert found.rank.rank < 64
+    assert any(choice.rank == found.rank.rank for choice in found.choices[1:])
+    assert "worth a trial" in str(found)
+
+
+def test_with_evidence_of_that_kind_the_answer_leaves_the_usual_geometry():
+    found = advise(IDS, width=128, task="classify")
+    assert not found.kept and found.best.rank < 64
+    assert [task.name for task in found.support.tasks] == ["imdb"]
+    assert "imdb +0.5 ± 0.2" in str(found)
+
+
+def test_the_model_keeps_its_geometry_without_evidence():
+    found = advise(config={"model_type": "gpt2", "n_embd": 768, "n_head": 6})
+    assert (found.best.role, found.best.geometry.heads) == ("present", 6)
+
+
+def test_what_a_person_fixes_is_not_overruled():
+    assert advise(IDS, width=128, rank=8).best.rank == 8
+    assert advise(length=512, width=768, need="mixing").best.rank == 96
+
+
+def test_evidence_is_never_of_another_kind_or_of_other_tokens():
+    for task in judged_tasks():
+        assert task in support_for(task.kind, task.tokens).tasks
+    assert support_for("next-token", "ids").tasks == ()
+    assert not support_for("classify", "none").smaller
+    assert not support_for("retrieve", "vectors").smaller  # planted-4 lost there
+    assert support_for("retrieve", "vectors").larger
+
+
+@pytest.mark.parametrize("width", [48, 64, 96, 100, 384])
+def test_heads_times_rank_is_the_width_unless_freed(width):
+    bound = advise(length=300, width=width, need="mixing")
+    assert bound.best.geometry.heads * bound.best.rank == width
+    free = advise(length=300, width=width, **MIXING)
+    assert bound.best.meets >= free.best.meets
+    assert bound.best.rank <= 2 * free.best.rank
+
+
+def test_a_prime_width_has_no_such_shape():
+    found = advise(TOKENS, width=97, task="classify")
+    assert found.best.rank == 12
+
+
+def test_half_the_rank_never_contradicts_itself():
+    """Rank 8 could look up exactly, but training took 16; it must not read 0 and "no"."""
+    plane = torch.randn(8, 32, generator=torch.Generator().manual_seed(1))
+    tokens = torch.randn(40, 24, 8, generator=torch.Generator().manual_seed(2)) @ plane
+    found = advise(tokens)
+    table = document(found).table
+    for row in table.rows:
+        shown = dict(zip(table.columns, row, strict=True))
+        assert not (shown["lookup"] == "0" and shown["enough"] == f"needs {found.rank.retrieval}")
+    assert any("0 at best" in row for row in table.rows)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"width": 64}, "width"),
+        ({"width": 768, "params": 300_000}, "parameters"),
+        ({"width": 768, "params": "10M"}, "tried"),
+        ({"width": 768, "params": "30k"}, "stopped"),
+        ({"width": 768, "heads": 4}, "fixed"),
+    ],
+)
+def test_the_number_of_heads_has_its_reason(asked, why):
+    assert advise(length=512, **MIXING, **asked).finding("heads").values["why"] == why
+
+
+def test_budgets_and_constraints_are_kept():
+    found = advise(length=128, width=64, params=4096, kv_bytes=64, kind="gqa", need="mixing")
+    for choice in found.choices:
+        assert choice.costs.parameters <= 4096
+        assert choice.costs.cache_bytes_per_token <= 64
+    fixed = advise(length=128, width=64, heads=3, rank=5).best.geometry
+    assert (fixed.heads, fixed.qk_rank) == (3, 5)
+
+
+def test_every_form_renders_one_answer(answer):
+    shown = document(answer)
+    text, html, notebook = str(answer), page(answer), answer._repr_html_()
+    for part in (shown.headline, *shown.reasons):
+        assert part in text.replace("\n", " ") or part in text
+        assert part.split(":")[0] in html and part.split(":")[0] in notebook
+    assert html.count('class="advised"') == 2
+    assert "What to type next" in html and "<script" not in html and "src=" not in html
+    assert len(repr(answer)) < 300
+    stored = json.loads(json.dumps(answer.as_json(), allow_nan=False))
+    assert {"code", "values", "text"} == set(stored["findings"][0])
+    assert [row.advised for row in table_rows(answer)].count(True) == 1
+    assert answer.markdown().startswith("**Use ")
+
+
+def test_a_frame_and_a_figure(answer):
+    pandas = pytest.importorskip("pandas")
+    frame = answer.to_frame()
+    assert isinstance(frame, pandas.DataFrame) and frame.advised.sum() == 1
+
+
+def test_the_legend_does_not_hide_the_advised_label(answer):
+    figure = answer.plot()
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    legend = axes.get_legend().get_window_extent()
+    (label,) = [text for text in axes.texts if "advised" in text.get_text()]
+    assert not legend.overlaps(label.get_window_extent())
+
+
+def test_an_export_is_pytorchs_own_layer_where_that_is_the_geometry():
+    assert "nn.MultiheadAttention(embed_dim=64, num_heads=8" in layer_call(
+        HeadGeometry.standard(64, 8)
+    )
+    assert "fitting(geometry" in layer_call(HeadGeometry.free(64, 3, 20))
+    space = {}
+    exec(layer_call(HeadGeometry.standard(64, 8)), space)
+    assert space["layer"](*[torch.zeros(1, 2, 64)] * 3)[0].shape == (1, 2, 64)
+
+
+@pytest.mark.parametrize("form", ["bert", "vit"])
+def test_encoders_are_exported(form):
+    transformers = pytest.importorskip("transformers")
+    fields = json.loads(advise(length=64, width=64).export(form))
+    config = transformers.AutoConfig.for_model(**fields)
+    assert (config.hidden_size, config.num_attention_heads) == (64, 1)
+    assert "num_heads=1" in advise(length=64, width=64).export("timm")
+    with pytest.raises(BadInputError, match="heads × rank = width"):
+        advise(length=64, width=64, heads=3, rank=5).export(form)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"width": 768}, "width=768 needs a length"),
+        ({"length": 512}, "length needs width"),
+        ({"length": 9, "width": 8, "patch": 2}, "patch describe how data are read"),
+        ({"length": 9, "width": 8, "params": 10}, "the smallest possible is 1 head"),
+        ({"length": 9, "width": 8, "rank": 99}, "rank=99 is above the width 8"),
+        ({"length": 9, "width": 8, "multiple_of": 0}, "multiple_of: expected at least 1, got 0"),
+        ({"length": 9, "width": 8, "params": "1.5"}, "params: expected a whole number"),
+        ({"source": "nowhere.npy"}, "there is no file or folder nowhere.npy"),
+        ({"source": IDS, "patch": 4}, "patch=4 needs images, got ids"),
+        ({"source": TOKENS, "vocabulary": 9}, "vocabulary=9 needs token ids"),
+        ({"source": "digits", "size": 8}, "does not use size"),
+    ],
+)
+def test_errors_name_parameters_and_never_flags(asked, words):
+    with pytest.raises(HeadwiseError) as raised:
+        advise(asked.pop("source", None), **asked)
+    assert words in str(raised.value)
+    assert "--" not in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_what_is_of_the_wrong_kind_is_refused():
+    """In a process of its own: here types are checked at every call."""
+    code = (
+        "from headwise import advise\nfrom headwise.errors import BadInputError\n"
+        "for asked in ({'task': 'sing'}, {'need': 'speed'}, {'kind': 'mqa'}, {'width': [1]}):\n"
+        "    try:\n        advise(length=64, **{'width': 64, **asked})\n"
+        "    except BadInputError as error:\n        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    said = done.stdout.splitlines()
+    assert [line.split(":")[0] for line in said] == ["task", "need", "kind", "width"]
+
+
+def test_one_call_passes_at_most_forty_modules():
+    seen = set()
+
+    def note(frame, event, argument):
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("headwise."):
+            seen.add(name)
+
+    sys.setprofile(note)
+    try:
+        found = headwise.advise("digits")
+        str(found)
+    finally:
+        sys.setprofile(None)
+    assert len(seen) <= 40, sorted(seen)
+
+
+def test_the_same_seed_gives_the_same_answer(answer):
+    assert advise(TOKENS, width=32).as_json() == answer.as_json()
+    assert advise(TOKENS, width=32, seed=1).as_json() != answer.as_json()
