@@ -98,6 +98,7 @@ class Counts:
         dtype: The dtype that the input was stored in.
         logits: Whether the input was logits.
 
+    >>> from headwise.spectra import Certificate, Counts
     >>> counts = Counts.of([Certificate(3, 3, 0.0, "svd"), Certificate(2, 2, 0.0, "svd")])
     >>> counts.values, counts[1].low, len(counts)
     (tensor([3, 2]), 2, 2)
