@@ -1,4 +1,4 @@
-"""How the head dimension must grow with the length: (log n)², not log n; and the paper's rule.
+"""How the head dimension grows with the length: (log n)² for a share, log n for a gain.
 
 For large d_h the weight n·p of a key is nearly log-normal, exp(cZ − c²/2), with c² = t⁴/(2 d_h)
 and t = Φ⁻¹(1 − 1/n). The share of the barrier that is reached depends on c alone, so d_h is
