@@ -195,8 +195,8 @@ def _remarks(fits: Sequence[Fit], points: dict[int, list[Point]]) -> tuple[str, 
         "t = Φ⁻¹(1 − 1/n); a straight line in log n does not fit.",
         f"t⁴/4 tends to (ln n)², but slowly: a·(ln n)² alone leaves {left['a (ln n)²']}, and with "
         f"a second constant {left['a (ln n)² + b']}. Use t, not 2 ln n, at lengths that exist.",
-        "The rank paper prints d_h = Ω(log n). For a share of the barrier that is too slow. For the "
-        "paper's own rule, a fixed gain per step of d_h, it is right.",
+        "The rank paper prints d_h = Ω(log n). For a share of the barrier that is too slow. For "
+        "the paper's own rule, a fixed gain per step of d_h, it is right.",
         "At 50 % and short lengths the head dimension is below 16, where L is only an upper bound "
         "of the rank: there the thin line lies too low.",
     )

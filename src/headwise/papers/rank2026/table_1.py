@@ -136,8 +136,8 @@ _REMARKS = (
     "for the slope between rows, so it depends on how the rows are spaced: a finer grid "
     "saturates earlier.",
     "The rule asks for an absolute gain, and where that stops grows like log n, as printed: on the "
-    "law by about 12 at each doubling. A fixed share of the barrier needs (log n)². The printed 16, "
-    "32, 48 and 64 have the right form and lie below what precise means give.",
+    "law by about 12 at each doubling. A fixed share of the barrier needs (log n)². The printed "
+    "16, 32, 48 and 64 have the right form and lie below what precise means give.",
 )
 
 TABLE_1 = Exhibit(
