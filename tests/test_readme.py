@@ -106,7 +106,18 @@ def test_the_advice_in_the_how_to_runs():
 @pytest.fixture(scope="module")
 def known() -> dict[str, str]:
     """The help of each verb."""
-    verbs = ("advise", "rank", "law", "bound", "demo", "reproduce", "report")
+    verbs = (
+        "advise",
+        "trial",
+        "rank",
+        "scan",
+        "law",
+        "bound",
+        "reproduce",
+        "report",
+        "data",
+        "demo",
+    )
     return {verb: headwise(verb, "--help") for verb in verbs}
 
 
