@@ -216,13 +216,14 @@ def test_a_rank_above_the_bound_breaks_the_claim():
             else:
                 row = {"says": "", "observed": 0.0, "stderr": 0.0, "sense": "≤", "bound": 1.0}
                 row |= {"holds": holds, "violator": 2.0, "violator_rejected": holds}
+                row |= {"place": "", "hypothesis": "", "finding": "", "hypothesis_met": holds}
             records.append(Record(spec.key, spec.content, (row,), FOUND))
         claims = exhibit.presented(Records(records), Scale.PAPER).claims
         return {claim.words: claim.holds for claim in claims}
 
     assert all(shown(0.99).values())
     too_high = shown(1.01)
-    assert [holds for words, holds in too_high.items() if "≤" in words] == [False] * 4
+    assert [holds for words, holds in too_high.items() if "≤" in words] == [False] * 5
     too_low = shown(0.9)
     assert [holds for words, holds in too_low.items() if "reach" in words] == [False] * 2
     broken = shown(0.99, holds=False)
