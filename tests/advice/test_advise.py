@@ -243,7 +243,7 @@ def test_encoders_are_exported(form):
     [
         ({"width": 768}, "width=768 needs a length"),
         ({"length": 512}, "length needs width"),
-        ({"length": 9, "width": 8, "patch": 2}, "patch describe how data are read"),
+        ({"length": 9, "width": 8, "patch": 2}, "there is no source to read with patch"),
         ({"length": 9, "width": 8, "params": 10}, "the smallest possible is 1 head"),
         ({"length": 9, "width": 8, "rank": 99}, "rank=99 is above the width 8"),
         ({"length": 9, "width": 8, "multiple_of": 0}, "multiple_of: expected at least 1, got 0"),

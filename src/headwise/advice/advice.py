@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from headwise.advice.answer import Answer
-from headwise.advice.export import Form, exported
+from headwise.advice.export import Form, exported, remarks
 from headwise.advice.render.document import as_json, document
 from headwise.advice.render.figure import figure
 from headwise.advice.render.page import notebook, page
-from headwise.advice.render.terminal import markdown, text
-from headwise.advice.words.finding import geometry_words
+from headwise.advice.render.terminal import markdown, show, text
+from headwise.advice.words.terms import geometry_words
 from headwise.errors import needs_extra
 from headwise.report import write_page
 
@@ -53,6 +53,14 @@ class Advice(Answer):
             BadInputError: That form cannot express the geometry.
         """
         return exported(self, form)
+
+    def remarks(self, form: Form = "torch") -> list[str]:
+        """What to check in an export: assumed sizes, another mask, a rank below the need."""
+        return remarks(self, form)
+
+    def show(self, console: Any, *, explain: bool = False) -> None:
+        """Print the answer on a rich console: at a glance, or with ``explain`` everything."""
+        show(self, console, explain=explain)
 
     def report(self, path: Path | str) -> Path:
         """Write an HTML report that needs no other file.

@@ -171,7 +171,7 @@ def _from_law(length: int, reading: Reading, mask: MaskName) -> Evidence:
     given = [name for name in used if getattr(reading, name) is not None]
     if given:
         raise ParameterError(
-            f"{', '.join(given)} describe how data are read, and there is no source",
+            f"there is no source to read with {', '.join(given)}",
             hint="pass a source too, or leave them out",
         )
     return law_evidence(length, reading.width, mask)

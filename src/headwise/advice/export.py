@@ -8,7 +8,7 @@ from typing import Any, Literal
 from headwise.advice.answer import Answer
 from headwise.advice.question import checked_choice
 from headwise.advice.words.answer import assumed_words
-from headwise.advice.words.finding import need_words
+from headwise.advice.words.terms import need_words
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.hugging_face.fields import (

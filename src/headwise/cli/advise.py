@@ -136,10 +136,9 @@ def advise(
 
         print_json(answer.as_json())
     else:
-        from headwise.advice.render.terminal import show
         from headwise.cli.console import screen
 
-        show(answer, screen(), explain=explain)
+        answer.show(screen(), explain=explain)
 
 
 def _refuse_other_formats(out: Path | None) -> None:
@@ -151,8 +150,6 @@ def _refuse_other_formats(out: Path | None) -> None:
 
 def _export(answer: Advice, form: Form) -> None:
     """Print the export, and on the error stream what to check in it."""
-    from headwise.advice.export import remarks
-
     print(answer.export(form))
-    for line in remarks(answer, form):
+    for line in answer.remarks(form):
         note(line)

@@ -20,7 +20,8 @@ from headwise.advice.words.answer import (
     question_words,
     reasons,
 )
-from headwise.advice.words.finding import START_LONG, geometry_words, percent, sentence
+from headwise.advice.words.finding import sentence
+from headwise.advice.words.terms import START_LONG, geometry_words, percent
 from headwise.geometry import HeadGeometry
 from headwise.report.tables import Table
 

@@ -23,7 +23,12 @@ from headwise.data.images import (
     standardised,
 )
 from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
-from headwise.errors import BadInputError, HeadwiseError, UnreadableFileError
+from headwise.errors import (
+    BadInputError,
+    HeadwiseError,
+    ParameterError,
+    UnreadableFileError,
+)
 
 #: Tokens of a longer sequence that are looked at.
 MOST_LENGTH = 512
@@ -158,7 +163,7 @@ def _refuse_unused(kind: SourceKind, reading: Reading) -> None:
         name for name in vars(reading) if name in given and getattr(reading, name) is not None
     ]
     if unused:
-        raise BadInputError(
+        raise ParameterError(
             f"a source of kind {kind} does not use {', '.join(unused)}", hint="leave that out"
         )
 

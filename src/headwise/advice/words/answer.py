@@ -8,14 +8,8 @@ from headwise.advice.answer import Answer, Choice
 from headwise.advice.geometries.costs import NEGLIGIBLE
 from headwise.advice.geometries.heads import USUAL_HEAD_DIM
 from headwise.advice.rule import MARGIN, RankChoice, whole_dimension
-from headwise.advice.words.finding import (
-    TASK_FROM,
-    counted,
-    geometry_words,
-    need_words,
-    percent,
-    sentence,
-)
+from headwise.advice.words.finding import sentence
+from headwise.advice.words.terms import TASK_FROM, counted, geometry_words, need_words, percent
 
 CLOSING = (
     "No promise: this reads the first layer before training. Depth, optimiser and length of "

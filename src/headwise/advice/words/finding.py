@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwise.advice.answer import Finding
-from headwise.advice.geometries.costs import content_rank, rotary_rank
 from headwise.advice.geometries.heads import MOST_WIDTHS, USUAL_HEAD_DIM
-from headwise.advice.rule import MARGIN, SLACK, RankChoice
-from headwise.geometry import HeadGeometry, LatentGeometry
+from headwise.advice.rule import MARGIN
+from headwise.advice.words.terms import (
+    START_LONG,
+    TASK_FROM,
+    counted,
+    geometry_words,
+    need_words,
+    percent,
+)
 
 Values = Mapping[str, Any]
-
-START_LONG = {
-    "model": "default initialisation: LayerNorm and PyTorch's default weights",
-    "paper": "N(0, 1) weights on the tokens without LayerNorm, as in the rank paper",
-    "law": "the finite law of orthonormal tokens",
-}
-
-TASK_FROM = {
-    "given": "as given",
-    "config": "from the config",
-    "data": "from the data",
-    "need": "from the need",
-    "assumed": "not given",
-}
 
 UNITS = {"parameters": "parameters", "cache": "cache bytes per token"}
 
@@ -34,47 +25,6 @@ UNITS = {"parameters": "parameters", "cache": "cache bytes per token"}
 def sentence(finding: Finding) -> str:
     """A finding as a sentence."""
     return _SENTENCES[finding.code](finding.values)
-
-
-def geometry_words(geometry: HeadGeometry) -> str:
-    """A geometry in words.
-
-    >>> geometry_words(HeadGeometry(64, 4, 2, 8, 16))
-    '4 heads (2 key-value heads) of rank 8, values of rank 16'
-    """
-    words = counted(geometry.heads, "head")
-    if geometry.kv_heads != geometry.heads:
-        words += f" ({counted(geometry.kv_heads, 'key-value head')})"
-    rank = content_rank(geometry)
-    words += f" of rank {rank}"
-    if isinstance(geometry, LatentGeometry):
-        rotary = rotary_rank(geometry)
-        words += f" and {rotary} rotary dimensions over a latent of {geometry.kv_latent}"
-    return words if geometry.v_rank == rank else f"{words}, values of rank {geometry.v_rank}"
-
-
-def need_words(rank: RankChoice) -> str:
-    """What the need that decides asks for."""
-    if rank.binds == "mixing" and not rank.reached:
-        return f"mixing still gains at {rank.mixing}, the largest rank looked at"
-    if rank.binds == "retrieval":
-        return f"retrieval needs rank {rank.retrieval}"
-    words = f"mixing needs {1 - SLACK:.0%} of the plateau, which rank {rank.mixing_from} reaches"
-    return f"{words}, and retrieval rank {rank.retrieval}" if rank.retrieval_too else words
-
-
-def percent(share: float) -> str:
-    """A share in percent, rounded down, so that 90% means at least that.
-
-    >>> percent(0.8999), percent(0.9), percent(0.29)
-    ('89%', '90%', '29%')
-    """
-    return f"{math.floor(100 * share + 1e-9)}%"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and its noun: 1 head, 2 heads."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _task(v: Values) -> str:
