@@ -13,52 +13,28 @@ from headwise.version import __version__
 if TYPE_CHECKING:
     from headwise.advice import Advice, advise
     from headwise.arrays import read_array
-    from headwise.attention import Attention, AttentionView, mha
+    from headwise.attention import mha
     from headwise.errors import HeadwiseError
-    from headwise.geometry import HeadGeometry, LatentGeometry
+    from headwise.geometry import HeadGeometry
     from headwise.papers.reproduce import Reproduction, reproduce
     from headwise.probing import RankMonitor, Scan, capture, scan
     from headwise.progress import Progress
-    from headwise.spectra import (
-        Absolute,
-        Certificate,
-        Counts,
-        DtypeFloor,
-        Estimate,
-        LogWeights,
-        Measurement,
-        Relative,
-        Spectrum,
-        count,
-        measure,
-        spectrum,
-    )
+    from headwise.spectra import Certificate, Estimate, Measurement, Relative, count, measure
     from headwise.theory import (
-        Values,
-        barrier_ratio,
         critical_head_dim,
         error_lower_bound,
         finite_law,
         heads_needed,
-        plateau_ratio,
         predict_ratio,
-        softmax_ratio,
     )
     from headwise.trials import OwnTraining, Trial, trial, trial_of
 
 __all__ = [
-    "Absolute",
     "Advice",
-    "Attention",
-    "AttentionView",
     "Certificate",
-    "Counts",
-    "DtypeFloor",
     "Estimate",
     "HeadGeometry",
     "HeadwiseError",
-    "LatentGeometry",
-    "LogWeights",
     "Measurement",
     "OwnTraining",
     "Progress",
@@ -66,12 +42,9 @@ __all__ = [
     "Relative",
     "Reproduction",
     "Scan",
-    "Spectrum",
     "Trial",
-    "Values",
     "__version__",
     "advise",
-    "barrier_ratio",
     "capture",
     "count",
     "critical_head_dim",
@@ -80,42 +53,29 @@ __all__ = [
     "heads_needed",
     "measure",
     "mha",
-    "plateau_ratio",
     "predict_ratio",
     "read_array",
     "reproduce",
     "scan",
-    "softmax_ratio",
-    "spectrum",
     "trial",
     "trial_of",
 ]
 
 _HOME = {
-    "Absolute": "spectra",
     "Advice": "advice",
-    "Attention": "attention",
-    "AttentionView": "attention",
     "Certificate": "spectra",
-    "Counts": "spectra",
-    "DtypeFloor": "spectra",
     "Estimate": "spectra",
     "HeadGeometry": "geometry",
     "HeadwiseError": "errors",
-    "LatentGeometry": "geometry",
-    "LogWeights": "spectra",
     "Measurement": "spectra",
     "OwnTraining": "trials",
     "Progress": "progress",
     "RankMonitor": "probing",
-    "Scan": "probing",
     "Relative": "spectra",
     "Reproduction": "papers.reproduce",
-    "Spectrum": "spectra",
+    "Scan": "probing",
     "Trial": "trials",
-    "Values": "theory",
     "advise": "advice",
-    "barrier_ratio": "theory",
     "capture": "probing",
     "count": "spectra",
     "critical_head_dim": "theory",
@@ -124,13 +84,10 @@ _HOME = {
     "heads_needed": "theory",
     "measure": "spectra",
     "mha": "attention",
-    "plateau_ratio": "theory",
     "predict_ratio": "theory",
     "read_array": "arrays",
     "reproduce": "papers.reproduce",
     "scan": "probing",
-    "softmax_ratio": "theory",
-    "spectrum": "spectra",
     "trial": "trials",
     "trial_of": "trials",
 }
