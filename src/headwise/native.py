@@ -65,7 +65,7 @@ def _built(source: Path, compiler: str, folder: Path) -> Path:
         made = Path(scratch) / "made.so"
         command = [compiler, *FLAGS, f"-I{HEADERS}", str(source), "-o", str(made), "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
-        made.replace(target)  # whole or not at all, whoever else is compiling
+        made.replace(target)  # atomic: another process may be compiling the same file
     return target
 
 

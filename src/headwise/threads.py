@@ -1,4 +1,4 @@
-"""Run many small torch operations on one thread: waking a second one costs more than it saves."""
+"""Run small torch operations on one thread: starting a second one costs more than it saves."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep torch to one thread inside, and give the former number back after.
+    """Limit torch to one thread inside the block, then restore the former number.
 
-    On a busy machine each operation on a few thousand numbers would otherwise wait
-    milliseconds for its second thread: forty times the cost of one L(n, d_h).
+    On a busy machine, an operation on a few thousand numbers would otherwise wait milliseconds
+    for a second thread: forty times the cost of one L(n, d_h).
+
+    Yields:
+        Nothing.
 
     >>> before = torch.get_num_threads()
     >>> with one_thread():

@@ -1,4 +1,4 @@
-"""Training of many models at once, with checkpoints and learning curves."""
+"""Train many models at once, with checkpoints and learning curves."""
 
 from headwise.training.checkpoint import Saving
 from headwise.training.curve import CurveRow, curve_steps

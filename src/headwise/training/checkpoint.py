@@ -1,4 +1,4 @@
-"""A run set aside and taken up again, the same to the last bit on the same device."""
+"""Save a run and resume it, bit for bit on the same device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value in words that another process finds again: what it is, and of what it is made."""
+"""Describe a value in words that are the same in another process: its kind and its parts."""
 
 from __future__ import annotations
 

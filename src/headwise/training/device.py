@@ -1,4 +1,4 @@
-"""Devices by name: whether there is one that can compute."""
+"""Check that a device of this name exists and can compute."""
 
 from __future__ import annotations
 

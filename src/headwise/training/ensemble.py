@@ -1,4 +1,4 @@
-"""Many models of one shape trained at once: stacked parameters, one batched graph."""
+"""Train many models of one shape at once: stacked parameters, one batched graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training loop: steps, rows, checkpoints; for an ensemble and for one model alike."""
+"""The training loop: steps, rows and checkpoints, for an ensemble or for one model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be trained on a task, named: nothing that builds a model, models of another size."""
+"""Refuse what cannot be trained on a task, with the reason."""
 
 from __future__ import annotations
 

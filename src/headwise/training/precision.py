@@ -1,4 +1,4 @@
-"""In what numbers products are taken, for as long as a block runs."""
+"""Set the precision of matrix products inside a block."""
 
 from __future__ import annotations
 

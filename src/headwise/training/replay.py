@@ -1,4 +1,4 @@
-"""One training step as a CUDA graph: recorded once, then replayed with a single launch."""
+"""Record one training step as a CUDA graph, then replay it with a single launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training run is told: sizes, rates, seeds, protocol, precision, device."""
+"""Settings of a training run: sizes, rates, seeds, protocol, precision, device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that changes while an ensemble trains, as tensors on its device."""
+"""Everything that changes while an ensemble trains, as tensors on its device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The noise each member trains on, from streams of its own, fresh or fixed."""
+"""The training noise of each member, from its own random stream, fresh or fixed."""
 
 from __future__ import annotations
 
