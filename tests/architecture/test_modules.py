@@ -21,6 +21,7 @@ KNOWN_INNER = {
     "headwise.attention",
     "headwise.attention.initial",
     "headwise.attention.scores",
+    "headwise.data.images",
     "headwise.data.sets",
     "headwise.masks",
     "headwise.papers.comparison",
@@ -31,6 +32,7 @@ KNOWN_INNER = {
     "headwise.theory.columns",
     "headwise.theory.ready",
     "headwise.theory.sizes",
+    "headwise.trials.candidates",
 }
 
 

@@ -46,7 +46,9 @@ def scan(
         _print(found)
     if plot is not None:
         found.plot(file=plot)
-        typer.echo(f"drawn: {plot}", err=True)
+        from headwise.cli.console import note
+
+        note(f"drawn: {plot}")
 
 
 def _content(text: str) -> str:

@@ -114,8 +114,9 @@ def _print(found: Trial) -> None:
     out.print(table)
     best = found.best
     out.print(
-        f"[bold]{name_of(best.geometry)}[/bold] (heads x rank) is best after {found.full} steps "
-        f"with probability {best.probability:.2f}."
+        f"{name_of(best.geometry)} (heads x rank) is best after {found.full} steps "
+        f"with probability {best.probability:.2f}.",
+        style="bold",
     )
     if not found.finished:
         out.print("Time ran out before the full length: the prediction is an extrapolation.")
