@@ -110,10 +110,10 @@ def _represented(seed: int, power: int) -> Evidence:
 
     u_L has the coefficients λ_ℓ^power; the lemma needs power −1.
     """
-    d, degrees = 4, np.array([1, 3])
+    d, degrees = 4, (1, 3)
     signs = np.array([1.0, -1.0])
-    scale = signs * np.exp(log_coefficient(d, degrees))
-    size = np.exp(log_dimension(d, degrees))
+    scale = signs * np.exp(log_coefficient(d, np.array(degrees)))
+    size = np.exp(log_dimension(d, np.array(degrees)))
     draw = torch.nn.functional.normalize(gaussian(seed, "keys and queries", 2, 400000, d), dim=-1)
     k, q = draw[0].numpy(), draw[1].numpy()
     x, y = np.eye(d)[0], np.array([0.8, 0.6, 0.0, 0.0])

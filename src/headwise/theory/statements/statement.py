@@ -12,6 +12,7 @@ from torch import Tensor
 
 from headwise.randomness import stream
 from headwise.spectra import Estimate
+from headwise.theory.sizes import Real
 
 #: Standard errors by which a simulated mean may miss a bound before it counts as broken.
 ALLOWANCE = 4.0
@@ -109,22 +110,22 @@ class Statement:
         return re.sub(r"[^a-z0-9]+", "_", self.label.lower()).strip("_")
 
 
-def at_most(name: str, observed: float | Estimate, bound: float) -> Check:
+def at_most(name: str, observed: Real | Estimate, bound: Real) -> Check:
     """The check that a value does not exceed a bound."""
     return Check(name, _estimate(observed), Sense.AT_MOST, float(bound))
 
 
-def at_least(name: str, observed: float | Estimate, bound: float) -> Check:
+def at_least(name: str, observed: Real | Estimate, bound: Real) -> Check:
     """The check that a value reaches a bound."""
     return Check(name, _estimate(observed), Sense.AT_LEAST, float(bound))
 
 
-def equal(name: str, observed: float | Estimate, bound: float) -> Check:
+def equal(name: str, observed: Real | Estimate, bound: Real) -> Check:
     """The check that a value is another, on both sides."""
     return Check(name, _estimate(observed), Sense.EQUAL, float(bound))
 
 
-def _estimate(value: float | Estimate) -> Estimate:
+def _estimate(value: Real | Estimate) -> Estimate:
     return value if isinstance(value, Estimate) else Estimate(float(value), 0.0, 1)
 
 
