@@ -73,7 +73,8 @@ def test_the_report_is_rebuilt_from_the_store(everything, headwise):
 def test_a_claim_that_does_not_hold_is_named(headwise, tmp_path):
     name = "heads2024/figure_large_n"
     ran = headwise("reproduce", name, "--from-records", "--out", tmp_path)
-    assert "1 of 2 hold" in ran.out
+    row = next(line for line in ran.out.splitlines() if line.startswith(f"{name} "))
+    assert row.rstrip().endswith("0 of 1 hold     1 of 1 hold")
     assert f"{name}: does not hold: the error of the lowest rank rises with N (" in ran.out
     assert "as a share of the trivial error" not in ran.out
 
@@ -173,6 +174,8 @@ def test_the_star_of_what_differs_is_explained_once(headwise, tmp_path):
         "reproduce", "heads2024/figure_rank_depth", "--from-records", "--out", tmp_path / "out"
     )
     assert "differs*" in ran.out
+    for scale in ("gpu", "paper"):
+        assert f"figure_rank_depth at scale {scale} differs from print in:" in ran.out
     (line,) = [line for line in ran.out.splitlines() if line.startswith("*")]
     assert all(words in line for words in ("0.015", "a fifth", "3 combined standard errors"))
     assert "• The schedule is shortened" in ran.out

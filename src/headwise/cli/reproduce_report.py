@@ -66,6 +66,8 @@ def _print(found: Reproduction) -> None:
     if len(names) == 1:
         for one in found.exhibits:
             _print_details(one)
+        if any(cell.differs for one in found.exhibits for cell in one.shown.cells):
+            print(STAR)
     else:
         differing = sum(cell.differs for one in found.exhibits for cell in one.shown.cells)
         print(f"{differing} printed values differ; the report lists them with the remarks.")
@@ -75,9 +77,9 @@ def _print(found: Reproduction) -> None:
 def _print_details(one: Reproduced) -> None:
     differing = [cell for cell in one.shown.cells if cell.differs]
     if differing:
-        screen().print(f"{one.name} differs from print in:", style="bold")
+        title = f"{one.name} at scale {one.wanted.scale.value} differs from print in:"
+        screen().print(title, style="bold")
         print(comparison_table(differing).text())
-        print(STAR)
     for remark in one.shown.remarks:
         screen().print(f"• {remark}")
 

@@ -88,15 +88,10 @@ class Presentation:
     panels: tuple[Panel, ...] = ()
     cells: tuple[Cell, ...] = ()
     tables: tuple[Table, ...] = ()
-    claims: tuple[Any, ...] = ()
+    claims: tuple[Claim, ...] = ()
     remarks: tuple[str, ...] = ()
     title: str = ""
     uncompared: str = ""
-
-    def __post_init__(self) -> None:
-        # Words and a verdict alone are a claim of ours.
-        claims = tuple(one if isinstance(one, Claim) else Claim(*one) for one in self.claims)
-        object.__setattr__(self, "claims", claims)
 
     def claims_by(self, *, printed: bool) -> list[Claim]:
         """Return the claims that a paper prints, or those that are ours."""

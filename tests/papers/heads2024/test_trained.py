@@ -17,6 +17,7 @@ from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
 from headwise.papers.heads2024.figure_role_of_n import FIGURE_ROLE_OF_N
 from headwise.papers.heads2024.figure_saturation import FIGURE_SATURATION
 from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
+from headwise.papers.heads2024.trained import protocol_panels
 from headwise.papers.pages import figures_of, summary_table
 from headwise.papers.printed import printed_table
 from headwise.papers.recorded import record
@@ -211,6 +212,30 @@ def test_a_part_of_the_papers_scale_stands_beside_the_whole_smaller_one(with_a_p
     assert [panel.title for panel in panels[-2:]] == ["3 layers, scale paper"] * 2
     assert len(draw(panels).axes) == len(gpu.shown.panels) + 2
     assert [row[2] for row in summary_table([gpu, paper]).rows] == ["gpu", "paper, in part"]
+
+
+def test_without_fresh_runs_the_second_panel_shows_the_test_loss_of_the_fixed_set():
+    rows = [
+        {"rank": r, "protocol": "fixed", "best_train_loss": 0.1, "test_loss": 0.7 + r / 10}
+        | {"steps": 200, "epoch": 100, "trivial": 0.89}
+        for r in (1, 2)
+    ]
+    trained, tested = protocol_panels("3 layers", {"H = d/r": rows}, ("rank", "rank r"))
+    assert trained.curves[0].mean.y == (0.1, 0.1)
+    assert tested.curves[0].mean.y == pytest.approx((0.8, 0.9))
+    assert tested.y_label == "test loss, trained on the fixed set"
+    fresh = [row | {"protocol": "fresh", "test_loss": 0.5} for row in rows]
+    _, tested = protocol_panels("3 layers", {"H = d/r": rows + fresh}, ("rank", "rank r"))
+    assert tested.curves[0].mean.y == (0.5, 0.5)
+    assert tested.y_label == "test loss, fresh data"
+
+
+def test_the_recorded_panel_of_the_papers_scale_is_learnt_by_heart_below_rank_16():
+    _, paper = best_recorded(FIGURE_RANK_DEPTH)
+    (told,) = [one for one in paper.shown.remarks if "no better than the trivial" in one]
+    assert told.endswith(": 3 layers, c 1 at r = 1, 2, 4, 8.")
+    near = [cell.name for cell in paper.shown.cells if abs(cell.difference) < 0.03 * cell.printed]
+    assert near == [f"3 layers, c 1, r {r}" for r in (1, 2, 8, 16)]
 
 
 def test_one_layer_on_fresh_data_stands_beside_the_authors_sweep():

@@ -14,7 +14,7 @@ from headwise.papers.beyond.random_heads import (
     by_dimension,
     points_of,
 )
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Spec
 from headwise.theory.prediction import LAW_ERROR
@@ -90,26 +90,27 @@ def _excess(point: Point, theory: float) -> float:
     return max(0.0, abs(point.mean - theory) - NOISE * point.stderr)
 
 
-def _claims(every: Sequence[Point], curves: dict[int, list[Point]]) -> tuple[tuple[str, bool], ...]:
+def _claims(every: Sequence[Point], curves: dict[int, list[Point]]) -> tuple[Claim, ...]:
     pairs = [pair for found in curves.values() for pair in itertools.pairwise(found)]
     return (
-        (
+        Claim(
             f"L is an upper bound: simulation exceeds it nowhere by more than {NOISE:.0f} standard "
             "errors",
             all(point.mean <= point.law + NOISE * point.stderr for point in every),
         ),
-        (
+        Claim(
             f"the corrected law is within {LAW_ERROR} of simulation everywhere, less "
             f"{NOISE:.0f} standard errors of noise",
             all(_excess(point, point.corrected) <= LAW_ERROR for point in every),
         ),
-        (
+        Claim(
             "at every head dimension the rank over length falls as the length grows",
             all(b.mean < a.mean + NOISE * max(a.stderr, b.stderr) for a, b in pairs),
         ),
-        (
+        Claim(
             "no length and head dimension reaches the barrier",
             all(point.mean < point.barrier + NOISE * point.stderr for point in every),
+            f"rank paper, §1; {NOISE:.0f} standard errors are our measure",
         ),
     )
 

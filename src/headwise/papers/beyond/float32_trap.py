@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from headwise.experiments.count_by_method import CountByMethod
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Panel, Table
 from headwise.runs import Row, Spec
@@ -118,35 +118,35 @@ def _excess(rows: Sequence[Row], *way: str) -> list[float]:
     return [row["mean"] / truth[row["head_dim"]] for row in _of(rows, *way)]
 
 
-def _claims(sharp: Sequence[Row], soft: Sequence[Row]) -> tuple[tuple[str, bool], ...]:
+def _claims(sharp: Sequence[Row], soft: Sequence[Row]) -> tuple[Claim, ...]:
     everything = [*sharp, *soft]
     plain = _of(everything, "float64", "svd at ε", "float64")
     copies = _of(everything, "float32", "headwise", "float64")
     half = _of(sharp, "bfloat16", "svd at ε", "float64")
     return (
-        (
+        Claim(
             "float64 and a plain SVD at ε count every head as certified",
             all(row["agreeing"] == row["count"] for row in plain),
         ),
-        (
+        Claim(
             "float32 reports at least 1.2 times the rank of sharp heads, at every head dimension",
             min(_excess(sharp, "float32", "svd at ε", "float32")) >= 1.2,
         ),
-        (
+        Claim(
             "sharp heads stored in bfloat16 and decomposed in float64 are counted rightly: there "
             "the error is in the arithmetic, not in the copy",
             all(row["agreeing"] == row["count"] for row in half),
         ),
-        (
+        Claim(
             "soft heads stored in bfloat16 have full rank whatever their rank is, even "
             "decomposed in float64",
             all(row["mean"] > 0.99 for row in _of(soft, "bfloat16", "svd at ε", "float64")),
         ),
-        (
+        Claim(
             "√eig(AᵀA) in float64 reports more than there is of every sharp head dimension",
             min(_excess(sharp, "float64", "√eig(AᵀA) at ε", "float64")) > 1.0,
         ),
-        (
+        Claim(
             "the interval that headwise gives of a float32 copy contains the certified rank",
             all(row["agreeing"] == row["count"] for row in copies),
         ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.experiments.predict_rank import PredictRank
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
@@ -148,29 +148,30 @@ def _line(name: str, row: Row) -> tuple[str | int | float, ...]:
 
 def _claims(
     begun: dict[str, list[Row]], heated: Sequence[Row], laws: dict[int, float]
-) -> tuple[tuple[str, bool], ...]:
+) -> tuple[Claim, ...]:
     sharp, xavier, large, normed = begun.values()
     limit = barrier_ratio(sharp[0]["tokens"])
     sharpest = {r: _of_dim(heated, r)[-1] for r in _dims(heated)}
     widest = _of_dim(heated, max(sharpest))
     return (
-        (
+        Claim(
             "with N(0, 1) weights no head dimension exceeds the barrier by more than 0.05",
             all(row["mean"] <= limit + 0.05 for row in sharp),
+            "rank paper, §2.1; 0.05 is our measure",
         ),
-        (
+        Claim(
             "with Xavier weights the rank is full, above 0.99, from d_h 8 on",
             all(row["mean"] > 0.99 for row in xavier if row["head_dim"] >= 8),
         ),
-        (
+        Claim(
             "Xavier weights on inputs ten times as large have less than full rank at every d_h",
             all(row["mean"] < 0.99 for row in large),
         ),
-        (
+        Claim(
             "layer norm makes the rank of those inputs full again, above 0.99, from d_h 8 on",
             all(row["mean"] > 0.99 for row in normed if row["head_dim"] >= 8),
         ),
-        (
+        Claim(
             "at the largest logits the rank is that of the law of hardmax, to within "
             f"max(0.015, {NOISE:.0f} standard errors)",
             all(
@@ -178,7 +179,7 @@ def _claims(
                 for r, row in sharpest.items()
             ),
         ),
-        (
+        Claim(
             f"at d_h {widest[0]['head_dim']} smaller logits make it full, above 0.99",
             max(row["mean"] for row in widest) > 0.99,
         ),

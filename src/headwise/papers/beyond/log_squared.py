@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from headwise.papers.beyond.growth import FITS, Crossing, Fit, crossings, fitted
 from headwise.papers.beyond.random_heads import FEW_KEYS, GPU_KEYS, Point, asked, points_of
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Spec
 from headwise.theory.scaling import SHARES, quantile, saturation_constant
@@ -153,24 +153,22 @@ def _crossing_table(found: dict[float, list[Crossing]]) -> Table:
     return Table(columns, rows, title="Head dimension at a share of the barrier, interpolated")
 
 
-def _claims(
-    found: dict[float, list[Crossing]], fits: dict[float, list[Fit]]
-) -> tuple[tuple[str, bool], ...]:
+def _claims(found: dict[float, list[Crossing]], fits: dict[float, list[Fit]]) -> tuple[Claim, ...]:
     linear, quartic = (
         {share: next(fit for fit in own if fit.form.name == name) for share, own in fits.items()}
         for name in ("a ln n + b", "a t⁴/4")
     )
     high = [share for share in fits if share >= 0.9]
     return (
-        (
+        Claim(
             "a·t⁴/4 with one constant leaves less than a·ln n + b with two, at every share",
             all(quartic[share].rms < linear[share].rms for share in fits),
         ),
-        (
+        Claim(
             "a·t⁴/4 leaves at most 5 % at the shares of 90 % and more",
             all(quartic[share].rms <= 0.05 for share in high),
         ),
-        (
+        Claim(
             "its constant is that of the log-normal limit, to within max(0.1, 4 standard errors) "
             "of it, at the shares of 90 % and more",
             all(

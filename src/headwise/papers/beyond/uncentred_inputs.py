@@ -10,7 +10,7 @@ from typing import Any
 
 from headwise.data.synthetic import InputLaw
 from headwise.experiments.measure_rank import MeasureRank
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
@@ -146,20 +146,20 @@ def _table(laws: dict[str, list[Row]]) -> Table:
 
 def _claims(
     gaussian: Sequence[Row], laws: dict[str, list[Row]], dims: Sequence[int]
-) -> tuple[tuple[str, bool], ...]:
+) -> tuple[Claim, ...]:
     means = [[row["mean"] for row in _sorted(_of_dim(gaussian, r), "shift")] for r in dims]
     centred, uniform, moved = (laws[name] for name in ("N(0, 1)", "U(0, 1)", "U(0, 1) − 1/2"))
     triples = list(zip(centred, uniform, moved, strict=True))
     return (
-        (
+        Claim(
             "the rank falls as the mean grows, at every head dimension followed",
             all(a > b for found in means for a, b in itertools.pairwise(found)),
         ),
-        (
+        Claim(
             "U(0, 1) inputs have less than half the rank of centred ones from d_h 32 on",
             all(b["mean"] < 0.5 * a["mean"] for a, b, _ in triples if a["head_dim"] >= 32),
         ),
-        (
+        Claim(
             "U(0, 1) inputs less their mean have the rank of N(0, 1) inputs, to within "
             "max(0.015, 4 combined standard errors)",
             all(_near(a, c) for a, _, c in triples),

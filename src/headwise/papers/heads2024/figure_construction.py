@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from headwise.experiments.construction import Construction
 from headwise.experiments.majority_vote import MajorityVote
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.report import Curve, Line, Panel
 from headwise.runs import Spec
 
@@ -41,15 +41,20 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         panels=(_soft_panel(answers), _tally_panel(answers), _vote_panel(answers)),
         claims=(
-            (
+            Claim(
                 f"one full-rank hardmax head is exact for {len(exact)} values of N",
                 all(row["error"] == 0 for row in exact),
+                "talk, upper bound",
             ),
-            (
+            Claim(
                 "d rank-one softmax heads with a threshold are exact for two points as τ → 0",
                 all(row["error"] == 0 for row in tallied if row["heat"] <= 0.1),
             ),
-            ("two rank-one layers come nearer with more heads", _falling(answers)),
+            Claim(
+                "two rank-one layers come nearer with more heads",
+                _falling(answers),
+                "talk, construction with two layers",
+            ),
         ),
         remarks=(
             "At large τ the rank-one heads decide hard, coordinate by coordinate, and the tally "

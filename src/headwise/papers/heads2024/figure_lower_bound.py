@@ -8,7 +8,7 @@ from headwise.experiments.bound_heads import BoundHeads
 from headwise.experiments.random_heads import RandomHeads
 from headwise.experiments.train_pairs import TrainPairs
 from headwise.experiments.training_cost import cheap_first
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.papers.heads2024.schedules import PAIRS
 from headwise.papers.kinds.trained_rows import diverged_remark, seeds_by, trained_curve
 from headwise.report import Curve, Line, Panel, Table
@@ -67,11 +67,11 @@ def _present(answers: Answers) -> Presentation:
         panels=(_bound_panel(answers), _random_panel(answers), _trained_panel(answers)),
         tables=(_needed_table(answers),),
         claims=(
-            (
+            Claim(
                 "no random layer is below the bound of its class",
                 all(row["error"] >= _bound(answers, row, "identity") for row in random),
             ),
-            (
+            Claim(
                 "no trained layer is below the bound of its class, on fresh data",
                 all(_test_loss(row) >= _bound(answers, row, "any") for row in trained),
             ),

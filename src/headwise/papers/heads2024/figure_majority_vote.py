@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwise.experiments.majority_vote import MajorityVote
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 from headwise.theory import error_lower_bound
@@ -33,7 +33,7 @@ def _present(answers: Answers) -> Presentation:
             _panel(answers, "Large widths approach (2/π)·atan((π/2)√(d/H))", "limit"),
         ),
         claims=(
-            ("the two layers' error is the formula's, to within 4 standard errors", worst < 4),
+            Claim("the two layers' error is the formula's, to within 4 standard errors", worst < 4),
         ),
         tables=(_table(answers),),
         remarks=(

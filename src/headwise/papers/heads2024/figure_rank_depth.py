@@ -78,6 +78,7 @@ def _present(answers: Answers) -> Presentation:
             *epoch_remarks(rows),
             *((LOADER,) if comparable else ()),
             *_flattery(rows),
+            *_not_on_new_data(rows),
             *stuck_remark(rows, "layers", "exponent", "rank"),
             *diverged_remark(rows),
         ),
@@ -254,13 +255,32 @@ def _flattery(rows: list[Row]) -> tuple[str, ...]:
     )
 
 
+def _not_on_new_data(rows: list[Row]) -> tuple[str, ...]:
+    """Name the settings whose models, trained on the fixed set, are no better than trivial."""
+    fixed = [row for row in rows if row["protocol"] == "fixed"]
+    told = []
+    for layers, c in sorted({(row["layers"], row["exponent"]) for row in fixed}):
+        own = [row for row in fixed if (row["layers"], row["exponent"]) == (layers, c)]
+        points = seeds_by(own, "rank", "test_loss")
+        ranks = [f"{rank}" for rank, point in points.items() if point.mean >= own[0]["trivial"]]
+        if ranks:
+            told.append(f"{depth_words(layers)}, c {c:g} at r = {', '.join(ranks)}")
+    if not told:
+        return ()
+    return (
+        "Trained on the fixed set and tested on new data, these are no better than the trivial "
+        f"error (mean over seeds): {'; '.join(told)}.",
+    )
+
+
 FIGURE_RANK_DEPTH = Exhibit(
     name="heads2024/figure_rank_depth",
     title="Error against rank, by number of parameters and depth",
     caption="Farthest neighbour of N points on the sphere in d dimensions, post-norm encoder. "
     "Layers have H = d^c / r heads, so about d^(1+c) parameters. First, what the paper reports: "
     "the least epoch mean of the training loss on one fixed set, of 25,600 sequences in the paper "
-    "(and at scales gpu and paper). Then the same trained on fresh data and tested on fresh data. "
+    "(and at scales gpu and paper). Then the same trained on fresh data and tested on fresh data, "
+    "or, without such runs, the test loss of the runs on the fixed set. "
     "Mean over seeds, band of one standard deviation, minimum dotted; hollow: printed minima over "
     "five runs, read off the figure. Dashed: least squares of token and token mean.",
     questions={scale: (lambda scale=scale: questions(scale)) for scale in RANK_DEPTH},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwise.errors import BadInputError
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.papers.critical import NEEDED_THRESHOLD
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.papers.heads2024.figure_rank_depth import SIZES, questions
 from headwise.papers.heads2024.remarks import schedule_remarks
 from headwise.papers.heads2024.trained import protocol_panels
@@ -81,20 +81,18 @@ def _rule_in_words(points: dict[Place, Pooled], tokens: int, width: int) -> str:
     )
 
 
-def _claims(
-    points: dict[Place, Pooled], rows: list[Row], scale: Scale
-) -> tuple[tuple[str, bool], ...]:
+def _claims(points: dict[Place, Pooled], rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
     if scale is Scale.MINIATURE:
         return ()
     fresh = [row for row in rows if row["protocol"] == "fresh"]
     losses = seeds_by(fresh, "rank", "test_loss")
     width, chosen = rows[0]["width"], _chosen(points)
     return (
-        (
+        Claim(
             "rank at initialisation saturates at half the width or less",
             chosen is not None and 2 * chosen <= width,
         ),
-        (
+        Claim(
             "at that rank the trained error is at least 3 times that of full rank",
             chosen in losses and losses[chosen].mean >= 3 * losses[width].mean,
         ),

@@ -22,6 +22,9 @@ SHOWN = {
     "fresh": ("test_loss", "test loss, fresh data"),
 }
 
+#: What the second panel shows if no run was trained on fresh data.
+TESTED = "test loss, trained on the fixed set"
+
 
 def shown_field(rows: Iterable[Row], protocol: str) -> str:
     """The loss that is shown of these rows, and compared with print.
@@ -101,14 +104,17 @@ def protocol_panels(
     place: tuple[str, str],
     printed: Mapping[str, Mapping[Place, float]] | None = None,
 ) -> Iterator[Panel]:
-    """One panel for each protocol: a curve for each label, losses against a field of the rows.
+    """Yield one panel for each protocol: a curve for each label, losses against a field.
 
-    ``place`` is that field and its name in words; printed values belong to the fixed set.
+    ``place`` is that field of the rows and its name in words. Printed values belong to the fixed
+    set. Without runs on fresh data the second panel shows the test loss of the runs on that set.
     """
+    there = {row["protocol"] for rows in labelled.values() for row in rows}
     for protocol, (_, words) in SHOWN.items():
         found, beside = {}, printed if printed and protocol == "fixed" else {}
+        untested = protocol == "fresh" and protocol not in there
         for label, rows in labelled.items():
-            own = [row for row in rows if row["protocol"] == protocol]
+            own = [row for row in rows if row["protocol"] == protocol or untested]
             found[label] = seeds_by(own, place[0], shown_field(own, protocol))
         zero = _named_zero(found)
         curves = [
@@ -120,7 +126,7 @@ def protocol_panels(
         yield Panel(
             title,
             place[1],
-            words,
+            TESTED if untested else words,
             tuple(curves),
             x_scale="log",
             y_scale="log",
