@@ -15,7 +15,7 @@ from headwise.theory.harmonics import Values, energies, error_at, error_lower_bo
 from headwise.theory.nearest import majority_vote_error, mean_rank_one_success, rank_one_success
 from headwise.theory.numerics import crossing
 from headwise.theory.scaling import quantile
-from headwise.theory.statements.heads import legendre, tail_energy
+from headwise.theory.statements.heads_expansion import legendre, tail_energy
 from headwise.theory.statements.rank_rows import simplex
 from headwise.theory.theorems import STATEMENTS
 

@@ -134,6 +134,12 @@ def gaussian(seed: int, name: str, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=stream(seed, name), dtype=torch.float64)
 
 
+def gaussian_weights(seed: int, draws: int, width: int, head_dim: int) -> tuple[Tensor, Tensor]:
+    """Independent N(0, 1) query and key weights, one pair per draw."""
+    shape = (draws, width, head_dim)
+    return gaussian(seed, "query weights", *shape), gaussian(seed, "key weights", *shape)
+
+
 def off_identity(matrix: Tensor) -> float:
     """The largest entry of a square matrix less the identity, in absolute value."""
     return float((matrix - torch.eye(len(matrix), dtype=matrix.dtype)).abs().max())
