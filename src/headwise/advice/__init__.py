@@ -5,7 +5,7 @@ measurements into a rank is ``rule``; the evidence that it helps is ``judged``.
 """
 
 from headwise.advice.advice import Advice
-from headwise.advice.advise import advise
+from headwise.advice.advisor import advise
 from headwise.advice.answer import Choice, Finding
 from headwise.advice.evidence import Evidence
 from headwise.advice.tokens.statistics import TokenStatistics

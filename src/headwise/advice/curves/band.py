@@ -15,8 +15,8 @@ from headwise.shapes import Float
 FIRST, MORE, MOST = 8, 4, 64
 
 #: After ASKED seeds, check whether MOST seeds would do. If not, each seed takes more sequences,
-#: and at most MOST_LARGE seeds are drawn: twelve are the cheapest way to a narrow band.
-ASKED, MOST_LARGE = 8, 12
+#: and at most MOST_LARGE seeds are drawn: about twelve are the cheapest way to a narrow band.
+ASKED, MOST_LARGE = 16, 24
 
 #: The band is where the mean of this many further seeds lies.
 FURTHER = 20
