@@ -220,7 +220,7 @@ EXPANSION = (
         Source.HEADS_PAPER,
         "slide Representing sgn",
         "u = Σ_ℓ λ_ℓ⁻¹ Σ_i Y_ℓ^i ⊗ Y_ℓ^i over odd degrees.",
-        "[Tu](x, y) = ∫ u(q, k) sgn(xᵀk)sgn(qᵀy) is sgn(xᵀy).",
+        "(Tu)(x, y) = ∫ u(q, k) sgn(xᵀk)sgn(qᵀy) is sgn(xᵀy).",
         _inverse_coefficients,
         _plain_coefficients,
         finding="Only as a limit: the coefficients 1/λ_ℓ grow, so no square-integrable u and no "
