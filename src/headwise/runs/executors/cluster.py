@@ -118,6 +118,10 @@ class ClusterExecutor:
         if self._client is None:
             address: Any = self._address
             if address.startswith("local"):
+                # Importing Dask takes seconds on a busy machine, and Ctrl-C may end it: do it
+                # before Ctrl-C is held back.
+                import distributed  # noqa: F401
+
                 # Interrupted half way, a cluster could not be ended; its workers inherit this.
                 with interrupts_later():
                     self._cluster = _local_cluster(address, self._host, self._dashboard)
