@@ -202,10 +202,14 @@ def test_every_form_renders_one_answer(answer):
     assert answer.markdown().startswith("**Use ")
 
 
-def test_a_frame_and_a_figure(answer):
-    pandas = pytest.importorskip("pandas")
+def test_the_geometries_become_a_frame(answer):
     frame = answer.to_frame()
-    assert isinstance(frame, pandas.DataFrame) and frame.advised.sum() == 1
+    first = frame[frame.advised]
+    assert len(first) == 1 and len(frame) == len(table_rows(answer))
+    assert (first.heads.item(), first["rank"].item()) == (
+        answer.best.geometry.heads,
+        answer.best.rank,
+    )
 
 
 def test_the_legend_does_not_hide_the_advised_label(answer):

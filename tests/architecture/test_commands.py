@@ -56,7 +56,9 @@ def test_every_target_is_phony_or_a_file():
     assert targets == phony
 
 
-@pytest.mark.parametrize("extra", ["", "dev", "docs", "cluster", "postgres", "parquet", "vision"])
+@pytest.mark.parametrize(
+    "extra", ["", "dev", "docs", "cluster", "postgres", "parquet", "vision", "frames"]
+)
 def test_every_requirement_is_pinned(extra):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = project["optional-dependencies"][extra] if extra else project["dependencies"]

@@ -81,3 +81,12 @@ def test_a_time_limit_leaves_work_and_the_next_call_goes_on(tmp_path):
     assert not whole.exhibits[0].problem
     assert len(repr(whole)) < 300
     assert list(whole.plot()) == ["heads2024/figure_role_of_d"]
+
+
+def test_the_compared_values_become_a_frame():
+    found = reproduce("rank2026/table_1", from_records=True)
+    cells = [cell for one in found.exhibits for cell in one.shown.cells]
+    frame = found.to_frame()
+    assert len(frame) == len(cells) > 0
+    assert frame.measured.tolist() == [cell.measured for cell in cells]
+    assert set(frame.exhibit) == {"rank2026/table_1"}

@@ -79,10 +79,10 @@ def test_rows_become_a_table_and_a_picture(tmp_path):
 
 
 def test_rows_become_a_frame():
-    pandas = pytest.importorskip("pandas", reason="needs pandas")
-    frame = scan(model(), TOKENS).to_frame()
-    assert isinstance(frame, pandas.DataFrame)
+    found = scan(model(), TOKENS)
+    frame = found.to_frame()
     assert len(frame) == 6
+    assert frame.coarse_rank.tolist() == [row.coarse_rank for row in found.rows]
 
 
 def test_bad_activations_are_refused_with_the_layer():

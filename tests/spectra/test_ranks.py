@@ -151,5 +151,19 @@ def test_measure_asks_every_method_before_it_gives_an_interval():
 
 def test_a_frame_needs_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match="pip install pandas"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[frames\]'"):
         batch_of_six().to_frame()
+
+
+def test_counts_become_a_frame_with_one_row_per_matrix():
+    frame = batch_of_six().to_frame()
+    assert list(frame.columns) == ["index", "low", "high", "delta", "method", "reason"]
+    assert frame["index"].tolist() == [(i, j) for i in range(2) for j in range(3)]
+    assert frame.low.tolist() == list(range(6))
+
+
+def test_a_report_becomes_a_frame_with_its_three_numbers():
+    frame = measure(torch.stack([torch.eye(4), torch.zeros(4, 4)]).double()).to_frame()
+    assert frame.low.tolist() == frame.high.tolist() == [4, 0]
+    assert frame.stable_rank[0] == pytest.approx(4)
+    assert {"epsilon", "effective_rank"} <= set(frame.columns)

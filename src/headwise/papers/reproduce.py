@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwise.errors import BadInputError, MissingExtraError
+from headwise.errors import BadInputError, needs_extra
 from headwise.papers.catalogue import Entry, chosen, entries
 from headwise.progress import SILENT, Progress
 
@@ -66,9 +66,7 @@ class Reproduction:
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError(
-                "to_frame needs the package pandas", hint="install it with: pip install pandas"
-            ) from None
+            raise needs_extra("pandas", "frames") from None
         rows = [
             {"exhibit": one.name, "scale": one.wanted.scale.value, **cell_fields(cell)}
             for one in self.exhibits

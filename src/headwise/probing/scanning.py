@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.attention.view import AttentionMaps, AttentionView
-from headwise.errors import BadInputError, MissingExtraError, needs_extra
+from headwise.errors import BadInputError, needs_extra
 from headwise.probing.reading import Read, capture
 from headwise.spectra import measure
 from headwise.spectra.ranks import numerical_rank
@@ -106,11 +106,9 @@ class Scan:
             MissingExtraError: pandas is not installed.
         """
         try:
-            import pandas  # pyright: ignore[reportMissingImports]
+            import pandas
         except ImportError:
-            raise MissingExtraError(
-                "to_frame needs the package pandas", hint="install it with: pip install pandas"
-            ) from None
+            raise needs_extra("pandas", "frames") from None
         return pandas.DataFrame(
             [asdict(row) for row in self.rows], columns=[field.name for field in fields(HeadRow)]
         )

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.errors import BadInputError, MissingExtraError, UndecidedError
+from headwise.errors import BadInputError, UndecidedError, needs_extra
 from headwise.shapes import Float, Int
 
 
@@ -230,9 +230,7 @@ class Counts:
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError(
-                "to_frame needs the package pandas", hint="install it with: pip install pandas"
-            ) from None
+            raise needs_extra("pandas", "frames") from None
         places = list(np.ndindex(*self.shape))
         rows = [{"index": p, **vars(c)} for p, c in zip(places, self.flat, strict=True)]
         return pandas.DataFrame(rows)
