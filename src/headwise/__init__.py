@@ -13,7 +13,7 @@ from headwise.version import __version__
 if TYPE_CHECKING:
     from headwise.advice import Advice, advise
     from headwise.arrays import read_array
-    from headwise.attention import mha
+    from headwise.attention import Ranks, mha, rank
     from headwise.errors import HeadwiseError
     from headwise.geometry import HeadGeometry
     from headwise.papers.reproduce import Reproduction, reproduce
@@ -39,6 +39,7 @@ __all__ = [
     "OwnTraining",
     "Progress",
     "RankMonitor",
+    "Ranks",
     "Relative",
     "Reproduction",
     "Scan",
@@ -54,6 +55,7 @@ __all__ = [
     "measure",
     "mha",
     "predict_ratio",
+    "rank",
     "read_array",
     "reproduce",
     "scan",
@@ -71,6 +73,7 @@ _HOME = {
     "OwnTraining": "trials",
     "Progress": "progress",
     "RankMonitor": "probing",
+    "Ranks": "attention",
     "Relative": "spectra",
     "Reproduction": "papers.reproduce",
     "Scan": "probing",
@@ -85,6 +88,7 @@ _HOME = {
     "measure": "spectra",
     "mha": "attention",
     "predict_ratio": "theory",
+    "rank": "attention",
     "read_array": "arrays",
     "reproduce": "papers.reproduce",
     "scan": "probing",

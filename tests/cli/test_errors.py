@@ -94,19 +94,21 @@ def test_masks_that_are_none(headwise, saved):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "pass FILE, or both --queries and --keys"),
-        (("--queries", "A"), "pass FILE, or both --queries and --keys"),
-        (("A", "--queries", "A"), "--queries does not go with FILE; pass FILE alone"),
-        (("A", "--temperature", "2"), "--temperature does not go with FILE"),
-        (("A", "--mask", "causal"), "--mask does not go with FILE"),
-        (("--queries", "A", "--keys", "A", "--logits"), "--logits goes with FILE"),
-        (("--queries", "A", "--keys", "A", "--name", "a"), "pass --queries-name and --keys-name"),
+        ((), "expected a source, or queries and keys"),
+        (("--queries", "A"), "expected a source, or queries and keys"),
+        (("A", "--queries", "A"), "queries does not go with a source; pass the source alone"),
+        (("A", "--temperature", "2"), "temperature does not go with a source"),
+        (("A", "--mask", "causal"), "mask does not go with a source"),
+        (("--queries", "A", "--keys", "A", "--logits"), "logits goes with a source"),
+        (("--queries", "A", "--keys", "A", "--name", "a"), "pass queries_name and keys_name"),
         (("A", "--bogus"), "No such option: --bogus"),
         (("A", "B"), "see headwise rank --help"),
         (("--queries", "A", "--keys", "A", "--temperature", "warm"), "valid number"),
     ],
 )
-def test_options_that_do_not_go_together(headwise, arguments, words):
+def test_options_that_do_not_go_together(headwise, saved, arguments, words):
+    path = str(saved(np.eye(3)))
+    arguments = [path if argument == "A" else argument for argument in arguments]
     assert words in headwise("rank", *arguments).one_line(2)
 
 

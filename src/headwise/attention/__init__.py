@@ -31,6 +31,8 @@ from headwise.attention.projections import (
     LatentProjection,
     Projection,
 )
+from headwise.attention.rank_results import MatrixRank, Ranks
+from headwise.attention.ranking import rank
 from headwise.attention.scores import (
     default_temperature,
     hardmax_matrix,
@@ -73,10 +75,12 @@ __all__ = [
     "LearnedConcatenated",
     "Mask",
     "MaskLike",
+    "MatrixRank",
     "NoPosition",
     "Padding",
     "PositionRule",
     "Projection",
+    "Ranks",
     "Rotary",
     "SlidingWindow",
     "Softmax",
@@ -95,6 +99,7 @@ __all__ = [
     "mha",
     "mla",
     "mqa",
+    "rank",
     "softmax_matrix",
     "streaming_argmax",
 ]

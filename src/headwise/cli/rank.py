@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,21 +12,21 @@ def _optional(help_text: str) -> typer.models.OptionInfo:
     return typer.Option(help=help_text, show_default=False)
 
 
-File = Annotated[
+Source = Annotated[
     Path | None,
     typer.Argument(
-        metavar="FILE",
+        metavar="SOURCE",
         help="A matrix or a batch of them, (..., rows, columns), in a file ending in "
         ".npy, .npz, .pt, .pth or .safetensors.",
         show_default=False,
     ),
 ]
-Name = Annotated[str | None, _optional("Which array, if FILE holds several.")]
+Name = Annotated[str | None, _optional("Which array, if SOURCE holds several.")]
 Logits = Annotated[
-    bool, typer.Option("--logits", help="FILE holds logits: measure the softmax of their rows.")
+    bool, typer.Option("--logits", help="SOURCE holds logits: measure the softmax of their rows.")
 ]
 Queries = Annotated[
-    Path | None, _optional("In place of FILE: queries, (..., tokens, head dimension).")
+    Path | None, _optional("Instead of SOURCE: queries, (..., tokens, head dimension).")
 ]
 QueriesName = Annotated[str | None, _optional("Which array, if that file holds several.")]
 Keys = Annotated[Path | None, _optional("The keys that go with them.")]
@@ -53,7 +53,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 
 def rank(
-    file: File = None,
+    source: Source = None,
     name: Name = None,
     logits: Logits = False,
     queries: Queries = None,
@@ -65,23 +65,36 @@ def rank(
     tolerance: ToleranceText = "1e-8",
     as_json: AsJson = False,
 ) -> None:
-    """The rank of an attention matrix, or any other, certified.
+    """Measure the rank of an attention matrix, or of any other, with a certificate.
 
-    The rank is the number of singular values of at least the tolerance. Where rounding
-    could have changed that number, it is given as an interval. --queries and --keys take
-    the place of FILE.
+    The rank is the number of singular values of at least the tolerance. If rounding could have
+    changed that number, it is given as an interval. Pass SOURCE, or --queries and --keys.
 
     \b
     headwise rank attention.npy
     headwise rank logits.pt --logits --tolerance relative:1e-6
     headwise rank --queries q.npy --keys k.npy --mask causal --json
     """
-    # torch takes a second to import: only once there is something to measure.
-    from headwise.cli import rank_input, rank_report
+    # Importing torch takes a second, so `headwise --help` does without it.
+    import headwise
+    from headwise.cli import rank_report
+    from headwise.cli.progress_bar import progress_bar
 
-    rule = rank_input.parsed_tolerance(tolerance)
-    asked = rank_input.Asked(
-        file, name, logits, queries, keys, queries_name, keys_name, temperature, mask
-    )
-    inputs = asked.given() | {"tolerance": tolerance}
-    rank_report.report(asked.subject(), rule, as_json, inputs)
+    asked: dict[str, Any] = {
+        "name": name,
+        "logits": logits,
+        "queries": queries,
+        "keys": keys,
+        "queries_name": queries_name,
+        "keys_name": keys_name,
+        "temperature": temperature,
+        "mask": mask,
+        "tolerance": tolerance,
+    }
+    found = headwise.rank(source, **asked, progress=progress_bar())
+    inputs = {
+        option: str(value) if isinstance(value, Path) else value
+        for option, value in ({"file": source} | asked).items()
+        if value is not None
+    }
+    rank_report.report(found, as_json, inputs)

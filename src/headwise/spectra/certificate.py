@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -227,10 +227,14 @@ class Counts:
         Raises:
             MissingExtraError: If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise needs_extra("pandas", "frames") from None
         places = list(np.ndindex(*self.shape))
-        rows = [{"index": p, **vars(c)} for p, c in zip(places, self.flat, strict=True)]
-        return pandas.DataFrame(rows)
+        return data_frame({"index": p, **vars(c)} for p, c in zip(places, self.flat, strict=True))
+
+
+def data_frame(rows: Iterable[dict[str, Any]]) -> Any:
+    """Return the rows as a pandas DataFrame; pandas is imported only here."""
+    try:
+        import pandas
+    except ImportError:
+        raise needs_extra("pandas", "frames") from None
+    return pandas.DataFrame(list(rows))

@@ -70,12 +70,14 @@ Tolerance = Absolute | Relative | DtypeFloor
 PAPER_TOLERANCE = Absolute(1e-8)
 
 
-def as_tolerance(rule: Tolerance | float) -> Tolerance:
-    """A rule, or a plain number as the absolute tolerance it is.
+def as_tolerance(rule: Tolerance | float | str) -> Tolerance:
+    """Return the rule itself, a number as an absolute tolerance, or the rule that a text names.
 
-    >>> as_tolerance(1e-6)
-    Absolute(epsilon=1e-06)
+    >>> as_tolerance(1e-6), as_tolerance("relative:1e-6"), as_tolerance("dtype")
+    (Absolute(epsilon=1e-06), Relative(fraction=1e-06), DtypeFloor())
     """
+    if isinstance(rule, str):
+        return _named(rule)
     if isinstance(rule, Absolute | Relative | DtypeFloor):
         return rule
     if isinstance(rule, int | float) and not isinstance(rule, bool):
@@ -84,6 +86,20 @@ def as_tolerance(rule: Tolerance | float) -> Tolerance:
         f"a tolerance cannot be {rule!r}",
         hint="pass Absolute(1e-8), Relative(1e-6), DtypeFloor(), or a number (absolute)",
     )
+
+
+def _named(text: str) -> Tolerance:
+    if text == "dtype":
+        return DtypeFloor()
+    kind, _, number = text.rpartition(":")
+    rules = {"": Absolute, "absolute": Absolute, "relative": Relative}
+    try:
+        rule, value = rules[kind], float(number)
+    except (KeyError, ValueError):
+        raise ParameterError(
+            f"tolerance {text!r} is not a rule", hint="pass 1e-8, relative:1e-6 or dtype"
+        ) from None
+    return rule(value)
 
 
 def fraction_of_largest(

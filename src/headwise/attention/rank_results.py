@@ -1,0 +1,138 @@
+"""What ``rank`` returns: one row per matrix, as a table, a frame or a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError
+from headwise.spectra import Certificate, Tolerance
+from headwise.spectra.certificate import data_frame
+
+if TYPE_CHECKING:
+    from headwise.report import Line
+
+#: Matrices of a batch that a figure shows.
+CURVES = 8
+
+
+@dataclass(frozen=True)
+class MatrixRank:
+    """The ranks of one matrix.
+
+    Attributes:
+        index: Place of the matrix in the batch; empty for a single matrix.
+        rank: The certified number of singular values of at least ``tolerance``.
+        tolerance: The tolerance ε that the rule gave for this matrix.
+        stable_rank: ‖A‖_F² / ‖A‖₂².
+        effective_rank: exp of the entropy of the normalised singular values.
+        energy_rank_90: How many leading singular values hold 90 % of ‖A‖_F².
+        energy_rank_99: The same for 99 %.
+    """
+
+    index: tuple[int, ...]
+    rank: Certificate
+    tolerance: float
+    stable_rank: float
+    effective_rank: float
+    energy_rank_90: int
+    energy_rank_99: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranks:
+    """The ranks of one matrix or of a batch.
+
+    Attributes:
+        rows: One row for each matrix.
+        singular_values: The singular values, largest first, (matrices, min(rows, columns)).
+        description: What was measured, in words.
+        shape: The shape of the input, batch dimensions first.
+        dtype: The dtype that the numbers were stored in.
+        rule: The rule that says which singular values count.
+        temperature: What q·k was divided by; None unless queries and keys were given.
+        mask: Name of the mask; None unless queries and keys were given.
+        note: A hint if a matrix looks like logits, or logits look like a matrix; else None.
+
+    Example:
+        >>> import headwise
+        >>> found = headwise.rank(torch.ones(2, 3, 3, dtype=torch.float64) / 3)
+        >>> found
+        Ranks(shape=(2, 3, 3), ranks 1 to 1, 0 not certain)
+        >>> found.rows[1].rank.low
+        1
+    """
+
+    rows: tuple[MatrixRank, ...]
+    singular_values: Tensor
+    description: str
+    shape: torch.Size
+    dtype: torch.dtype
+    rule: Tolerance
+    temperature: float | None = None
+    mask: str | None = None
+    note: str | None = None
+
+    def __int__(self) -> int:
+        if len(self.rows) != 1:
+            raise BadInputError(
+                f"expected one matrix, got {len(self.rows)}", hint="read the rank of each row"
+            )
+        return int(self.rows[0].rank)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        low, high = min(r.rank.low for r in self.rows), max(r.rank.high for r in self.rows)
+        open_ = sum(not row.rank.exact for row in self.rows)
+        return f"Ranks(shape={tuple(self.shape)}, ranks {low} to {high}, {open_} not certain)"
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame.
+
+        Returns:
+            One row per matrix: its index, the fields of the certificate, and the other ranks.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        numbers = ("tolerance", "stable_rank", "effective_rank", "energy_rank_90", "energy_rank_99")
+        return data_frame(
+            {"index": row.index, **vars(row.rank), **{name: getattr(row, name) for name in numbers}}
+            for row in self.rows
+        )
+
+    def plot(self, file: str | Path | None = None) -> Any:
+        """Draw the singular values, and the tolerance as a dashed line.
+
+        Args:
+            file: Where to save the figure, if anywhere. The first eight matrices are drawn.
+
+        Returns:
+            The matplotlib figure.
+        """
+        from headwise.report import Curve, Panel, draw
+
+        level = (("tolerance", self.rows[0].tolerance),)
+        curves = tuple(
+            Curve(", ".join(map(str, row.index)) or "matrix", _positive(values))
+            for row, values in zip(self.rows[:CURVES], self.singular_values.tolist(), strict=False)
+        )
+        panel = Panel("Spectrum", "number", "singular value", curves, y_scale="log", levels=level)
+        figure = draw([panel])
+        if file is not None:
+            figure.savefig(file)
+        return figure
+
+
+def _positive(values: list[float]) -> Line:
+    """The singular values above zero: a logarithmic axis has no place for zero."""
+    from headwise.report import Line
+
+    shown = tuple(value for value in values if value > 0)
+    return Line(tuple(range(1, len(shown) + 1)), shown)

@@ -1,0 +1,281 @@
+"""Measure the rank of a file, an array, logits, or queries and keys, as ``headwise rank`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.arrays import read_array
+from headwise.attention import scores
+from headwise.attention.mask_arguments import MaskLike, as_mask
+from headwise.attention.masks import Mask
+from headwise.attention.rank_results import MatrixRank, Ranks
+from headwise.errors import BadInputError, ParameterError
+from headwise.progress import SILENT, Progress, tracked
+from headwise.spectra import Certificate, LogWeights, Measurement, Tolerance, measure
+from headwise.spectra.certificate import reason_for_interval
+from headwise.spectra.sources import as_matrices
+from headwise.spectra.tolerance import as_tolerance
+
+Values = str | PathLike[str] | Tensor | np.ndarray
+
+#: Entries measured at a time: few enough to bound memory and to move a progress bar.
+STRIDE = 2**23
+
+#: Matrices measured at a time, however small they are.
+MATRICES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Subject:
+    """What to measure, and how to describe it."""
+
+    description: str
+    source: Tensor | LogWeights
+    dtype: torch.dtype
+    temperature: float | None = None
+    mask: str | None = None
+
+
+def rank(
+    source: Values | LogWeights | None = None,
+    *,
+    name: str | None = None,
+    logits: bool = False,
+    queries: Values | None = None,
+    queries_name: str | None = None,
+    keys: Values | None = None,
+    keys_name: str | None = None,
+    temperature: float | None = None,
+    mask: MaskLike | np.ndarray | PathLike[str] = "none",
+    tolerance: Tolerance | float | str = 1e-8,
+    progress: Progress = SILENT,
+) -> Ranks:
+    """Measure the rank of a matrix, or of the attention of queries and keys, with a certificate.
+
+    The rank is the number of singular values of at least the tolerance. If rounding could have
+    changed that number, the certificate is an interval with the reason.
+
+    Args:
+        source: A matrix or a batch, (..., rows, columns): a tensor, an array, or a file ending in
+            .npy, .npz, .pt, .pth or .safetensors. Leave it out to pass queries and keys.
+        name: Which array, if the file holds several.
+        logits: Whether ``source`` holds logits; then the softmax of their rows is measured.
+        queries: Queries, (..., tokens, head dimension), instead of ``source``.
+        queries_name: Which array, if that file holds several.
+        keys: The keys for these queries.
+        keys_name: Which array, if that file holds several.
+        temperature: What q·k is divided by; by default √ of the head dimension.
+        mask: "none", "causal", "window:128", "causal+window:128"; or a tensor, an array or a file:
+            booleans (True where a query may attend) or floats that are added to the logits.
+        tolerance: Count singular values of at least this; ``Relative(1e-6)`` or "relative:1e-6" is
+            a share of the largest; ``DtypeFloor()`` or "dtype" is the share that the dtype rounds
+            away.
+        progress: Receives news of long work.
+
+    Returns:
+        The ranks of each matrix, and the singular values.
+
+    Raises:
+        ParameterError: If parameters do not go together, or one is unknown or out of range.
+        BadInputError: If an array has the wrong shape, dtype or values.
+        UnreadableFileError: If a file cannot be read.
+
+    Example:
+        >>> int(rank(torch.eye(4, dtype=torch.float64)))
+        4
+        >>> q = torch.ones(5, 2, dtype=torch.float64)
+        >>> rank(queries=q, keys=q, mask="causal")
+        Ranks(shape=(5, 5), ranks 5 to 5, 0 not certain)
+    """
+    rule = as_tolerance(tolerance)
+    pair = {"queries": queries, "queries_name": queries_name, "keys": keys, "keys_name": keys_name}
+    if source is not None:
+        unmasked = isinstance(mask, str) and mask == "none"
+        _refuse_beside_source(
+            pair | {"temperature": temperature, "mask": None if unmasked else mask}
+        )
+        subject = _of_matrix(source, name, logits=logits)
+    elif queries is None or keys is None:
+        raise ParameterError("expected a source, or queries and keys", hint="pass one or the other")
+    else:
+        _refuse_beside_queries(name, logits=logits)
+        q, k = _read(queries, queries_name, "queries"), _read(keys, keys_name, "keys")
+        subject = _of_queries_and_keys(q, k, temperature, mask)
+    return _measured(subject, rule, progress)
+
+
+def _refuse_beside_source(given: dict[str, Any]) -> None:
+    for parameter, value in given.items():
+        if value is not None:
+            raise ParameterError(
+                f"{parameter} does not go with a source",
+                hint="pass the source alone, or queries and keys",
+            )
+
+
+def _refuse_beside_queries(name: str | None, *, logits: bool) -> None:
+    if logits:
+        raise ParameterError(
+            "logits goes with a source, not with queries and keys", hint="leave it out"
+        )
+    if name is not None:
+        raise ParameterError(
+            "name goes with a source", hint="pass queries_name and keys_name for queries and keys"
+        )
+
+
+def _read(values: Values, name: str | None, what: str) -> tuple[str, Tensor]:
+    """How to speak of the values, and the values."""
+    if isinstance(values, str | PathLike):
+        return str(values), as_matrices(read_array(values, name), str(values))
+    if name is not None:
+        raise ParameterError(f"{what} is not a file, so it has no name {name!r}", hint="drop it")
+    return what, as_matrices(values, what)
+
+
+def _of_matrix(source: Values | LogWeights, name: str | None, *, logits: bool) -> _Subject:
+    if isinstance(source, LogWeights):
+        return _Subject("softmax of the logits", source, source.dtype)
+    described, values = _read(source, name, "the matrix")
+    if logits:
+        return _Subject(f"softmax of {described}", LogWeights(values), values.dtype)
+    if bool((values == -torch.inf).any()):
+        raise BadInputError(
+            f"{described} holds minus infinity, as masked logits do",
+            hint="if these are logits, set logits",
+        )
+    return _Subject(described, values, values.dtype)
+
+
+def _of_queries_and_keys(
+    queries: tuple[str, Tensor],
+    keys: tuple[str, Tensor],
+    temperature: float | None,
+    mask: MaskLike | np.ndarray | PathLike[str],
+) -> _Subject:
+    (q_name, q), (k_name, k) = queries, keys
+    label = str(mask) if isinstance(mask, str | PathLike) else _name_of(mask)
+    rule = _mask(mask)
+    _refuse_unaligned(label, q.shape[-2], k.shape[-2])
+    source = scores.logits(q, k, temperature=temperature, mask=rule)
+    used = scores.checked_temperature(temperature, q.shape[-1])
+    # The product is known no better than the coarser of its factors.
+    coarser = max(q.dtype, k.dtype, key=lambda dtype: torch.finfo(dtype).eps)
+    described = f"softmax of {q_name} · {k_name}ᵀ / {used:.6g}, mask {label}"
+    return _Subject(described, source, coarser, used, label)
+
+
+def _name_of(mask: Mask | Tensor | np.ndarray) -> str:
+    return mask.name if isinstance(mask, Mask) else "given"
+
+
+def _mask(mask: MaskLike | np.ndarray | PathLike[str]) -> Mask:
+    if isinstance(mask, np.ndarray):
+        return as_mask(torch.as_tensor(mask))
+    if not isinstance(mask, str | PathLike):
+        return as_mask(mask)
+    if Path(mask).exists():
+        return as_mask(read_array(mask))
+    try:
+        return as_mask(str(mask))
+    except BadInputError:
+        raise ParameterError(
+            f"mask {str(mask)!r} is neither a rule nor a file",
+            hint="pass none, causal, window:128, causal+window:128 or a file",
+        ) from None
+
+
+def _refuse_unaligned(mask: str, queries: int, keys: int) -> None:
+    """Refuse a mask by position if queries and keys do not stand at the same positions."""
+    by_position = any(part.partition(":")[0] in ("causal", "window") for part in mask.split("+"))
+    if by_position and queries != keys:
+        raise BadInputError(
+            f"mask {mask} is ambiguous for {queries} queries and {keys} keys",
+            hint="pass the mask as a file of booleans, (queries, keys)",
+        )
+
+
+def _measured(subject: _Subject, rule: Tolerance, progress: Progress) -> Ranks:
+    *batch, n, m = subject.source.shape
+    places = list(product(*map(range, batch)))
+    rows: list[MatrixRank] = []
+    values: list[Tensor] = []
+    with tracked(progress, "measuring", len(places)) as reported:
+        for part in _parts(subject.source, max(1, min(MATRICES, STRIDE // (n * m)))):
+            found = measure(part, rule)
+            new = list(_rows(found, places[len(rows) :], subject))
+            rows += new
+            values.append(found.spectrum.values)
+            reported.advance(len(new))
+    return Ranks(
+        rows=tuple(rows),
+        singular_values=torch.cat(values),
+        description=subject.description,
+        shape=subject.source.shape,
+        dtype=subject.dtype,
+        rule=rule,
+        temperature=subject.temperature,
+        mask=subject.mask,
+        note=_note(subject.source),
+    )
+
+
+def _parts(source: Tensor | LogWeights, size: int) -> Iterator[Tensor | LogWeights]:
+    """The batch, flattened, ``size`` matrices at a time."""
+    n, m = source.shape[-2:]
+    if isinstance(source, LogWeights):
+        values = source.values.reshape(-1, n, m).split(size)
+        errors = source.row_error.reshape(-1, n).split(size)
+        yield from (LogWeights(v, e) for v, e in zip(values, errors, strict=True))
+    else:
+        yield from source.reshape(-1, n, m).split(size)
+
+
+def _rows(
+    found: Measurement, places: list[tuple[int, ...]], subject: _Subject
+) -> Iterator[MatrixRank]:
+    columns = zip(
+        places,
+        found.rank,
+        found.epsilon.tolist(),
+        found.stable_rank.tolist(),
+        found.effective_rank.tolist(),
+        found.energy_rank(0.90).tolist(),
+        found.energy_rank(0.99).tolist(),
+        strict=False,  # places continues to the end of the whole batch
+    )
+    for place, count, *numbers in columns:
+        yield MatrixRank(place, _explained(count, subject), *numbers)
+
+
+def _explained(count: Certificate, subject: _Subject) -> Certificate:
+    """The certificate with the reason for the dtype that was stored, not the one computed in."""
+    if count.exact:
+        return count
+    logits = isinstance(subject.source, LogWeights)
+    reason = reason_for_interval(count.delta, subject.dtype, logits=logits)
+    return Certificate(count.low, count.high, count.delta, count.method, reason)
+
+
+def _note(source: Tensor | LogWeights) -> str | None:
+    is_logits = isinstance(source, LogWeights)
+    values = source.values if isinstance(source, LogWeights) else source
+    sums = values.sum(-1, dtype=torch.float64)
+    looks_like_weights = bool((sums - 1).abs().max() < 0.05 and values.min() >= 0)
+    if is_logits and looks_like_weights:
+        return "the rows already sum to one; is this attention instead of logits?"
+    if not is_logits and not looks_like_weights:
+        return (
+            "the rows do not sum to one, and the matrix was measured as it is; "
+            "if it holds logits, set logits"
+        )
+    return None
