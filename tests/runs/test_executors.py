@@ -138,6 +138,19 @@ def test_a_cluster_that_runs_elsewhere(dask_elsewhere, store, tmp_path, monkeypa
     assert len(store.plan([*fine, *endless]).answered) == 3
 
 
+def test_dask_is_imported_before_ctrl_c_is_held_back():
+    """Importing takes seconds on a busy machine, and Ctrl-C must be able to end it."""
+    code = (
+        "import sys; from headwise.runs import ClusterExecutor\n"
+        "from headwise.runs.examples import Square\n"
+        "from headwise.runs.executors import cluster\n"
+        "def held_back(): sys.exit('distributed' in sys.modules and 7)\n"
+        "cluster.interrupts_later = held_back\n"
+        "list(ClusterExecutor('local:1').outcomes([Square(number=1)], print))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 7
+
+
 def test_an_unreachable_cluster(monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with pytest.raises(ExecutorError, match=r"no cluster answers at tcp://127\.0\.0\.1:1; check"):

@@ -1,4 +1,4 @@
-"""Ask one spec, in whatever process: rows or a traceback come back, nothing is raised."""
+"""Ask one spec and return its rows or its traceback; nothing is raised."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from headwise.runs.spec import Row, Spec
 
 
 def attempt(spec: Spec, on: str = "cpu", scratch: Path | None = None) -> Outcome:
-    """What becomes of a spec on a device; every exception is an outcome too.
+    """Ask a spec on a device; an exception becomes a Failure.
 
-    ``scratch`` is the folder in which it may keep what it needs to go on if it is killed.
+    ``scratch`` is the folder for checkpoints, from which a killed spec resumes.
 
     >>> from headwise.runs.examples import Square
     >>> attempt(Square(number=3)).rows
@@ -50,7 +50,7 @@ def attempt(spec: Spec, on: str = "cpu", scratch: Path | None = None) -> Outcome
 
 
 def unasked(spec: Spec, on: str, why: str) -> Failure:
-    """The outcome of a spec that no worker lived to answer.
+    """Return the Failure of a spec whose workers all died.
 
     >>> from headwise.runs.examples import Square
     >>> unasked(Square(number=3), "cpu", "the worker died 3 times").traceback
@@ -60,7 +60,7 @@ def unasked(spec: Spec, on: str, why: str) -> Failure:
 
 
 def checked_rows(answer: Any) -> tuple[Row, ...]:
-    """An answer as rows that JSON gives back unchanged, or a refusal.
+    """Return an answer as rows, and refuse values that JSON does not return unchanged.
 
     >>> checked_rows({"mean": 0.5})
     ({'mean': 0.5},)
@@ -80,7 +80,7 @@ def checked_rows(answer: Any) -> tuple[Row, ...]:
 
 
 def _plain(name: object, value: object) -> Any:
-    """The value as JSON gives it back, or a refusal by the name it stands under."""
+    """Return the value as JSON returns it; the error names the field."""
     try:
         plain = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
@@ -94,7 +94,7 @@ def _plain(name: object, value: object) -> Any:
 
 
 def traceback_text(error: BaseException) -> str:
-    """A traceback whose files are named from where they are imported, not from the disk."""
+    """Return a traceback with files relative to the import path, not to the disk."""
     text = "".join(traceback.format_exception(error))
     for folder in sorted({str(Path(entry)) for entry in sys.path if entry}, key=len, reverse=True):
         text = text.replace(f'File "{folder}/', 'File "')
@@ -102,7 +102,7 @@ def traceback_text(error: BaseException) -> str:
 
 
 def stamp(spec: Spec, on: str, seconds: float, command: str = "") -> Provenance:
-    """Where an answer to this spec, computed here and now, comes from.
+    """Return the provenance of an answer computed now by this process.
 
     >>> from headwise.runs.examples import Square
     >>> stamp(Square(number=3), "cpu", 0.5).seconds

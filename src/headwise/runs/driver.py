@@ -20,7 +20,7 @@ DATABASE_PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Tally:
-    """How a run ended: how many specs were answered and how many failed.
+    """Count how many specs of a run were answered and how many failed.
 
     >>> print(Tally(answered=12, failed=1))
     12 answered, 1 failed
@@ -41,10 +41,22 @@ def run(
     progress: Progress = SILENT,
     command: str = "",
 ) -> Tally:
-    """Compute the work of a plan; each outcome is in the store before the next is awaited.
+    """Compute the work of a plan and store each outcome as it arrives.
 
-    The executor is closed at the end. Interrupted, it is ended at once; whatever had come
-    back is stored, and the same plan made again holds what is missing.
+    Args:
+        plan: The specs, sorted by what the store holds; ``plan.work`` is computed.
+        executor: Where to compute. It is closed at the end.
+        store: Where outcomes go.
+        progress: Receives news of the run.
+        command: What the stored rows name as the command that computed them.
+
+    Returns:
+        How many specs were answered and how many failed.
+
+    Raises:
+        StoppedError: If Ctrl-C ended the run. What was answered is stored, and the same plan made
+            again holds what is missing.
+        StoreAwayError: If the database did not answer for a minute.
 
     >>> import os, tempfile
     >>> from headwise.runs.examples import Square
@@ -82,7 +94,7 @@ def run(
 
 
 def _put(store: Store, spec: Spec, outcome: Outcome, progress: Progress) -> None:
-    """Store an outcome; wait for a database that does not answer, as one that is restarted."""
+    """Store an outcome; wait if the database does not answer, because it may be restarting."""
     deadline, told = time.monotonic() + DATABASE_PATIENCE, False
     while True:
         try:
@@ -100,5 +112,5 @@ def _put(store: Store, spec: Spec, outcome: Outcome, progress: Progress) -> None
 
 
 def _signed(outcome: Outcome, command: str) -> Outcome:
-    """The outcome with the command that asked for it, which workers do not know."""
+    """Return the outcome with the command, which workers do not know."""
     return replace(outcome, provenance=replace(outcome.provenance, command=command))

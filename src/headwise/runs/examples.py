@@ -1,4 +1,4 @@
-"""Questions that are answered at once: for the examples in this package's documentation."""
+"""Specs that are answered at once, for the examples in the documentation."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class Square(Spec, frozen=True):
     number: float
 
     def ask(self) -> Row:
-        """The square."""
+        """Return the square."""
         return {"square": self.number**2}

@@ -1,4 +1,4 @@
-"""Where a store lies: a path or a URL becomes an engine; every refusal becomes one line."""
+"""Turn a path or a URL into a database engine; each error is one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE = 10
 
 
 def store_url(location: str | os.PathLike[str]) -> URL:
-    """A path or an SQLAlchemy URL as the URL of a store.
+    """Return a path or an SQLAlchemy URL as the URL of a store.
 
     >>> store_url("results.db").database
     'results.db'
@@ -57,7 +57,7 @@ def store_url(location: str | os.PathLike[str]) -> URL:
 
 
 def described(url: URL) -> str:
-    """A store as people know it: the path of a file, the URL of a server without password.
+    """Return the path of a file, or the URL of a server without its password.
 
     >>> described(store_url("postgresql://me:secret@db.example/headwise"))
     'postgresql://me:***@db.example/headwise'
@@ -68,7 +68,7 @@ def described(url: URL) -> str:
 
 
 def engine_of(url: URL) -> Engine:
-    """An engine for the store, its folder created if need be; nothing is opened yet."""
+    """Return an engine for the store and create its folder; no connection is opened yet."""
     if url.get_backend_name() == "sqlite":
         return _sqlite_engine(url)
     if find_spec("psycopg") is None:
@@ -126,7 +126,7 @@ _MEANINGS = (
 
 @contextmanager
 def one_line_errors(place: str) -> Iterator[None]:
-    """Turn what a database raises into one line about the store at ``place``."""
+    """Turn the errors of a database into one line about the store at ``place``."""
     try:
         yield
     except DatabaseError as error:

@@ -1,4 +1,4 @@
-"""Lead a store of any older version to the newest, in one transaction."""
+"""Bring a store of any older version up to date, in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcome: what became of one spec, its rows or the reason why there are none."""
+"""Outcome: the rows of one spec, or why it has none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headwise.runs.spec import Row
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows that a spec gave.
+    """The rows that a spec returned.
 
     >>> from headwise.runs.examples import Square
     >>> spec = Square(number=2)
@@ -26,7 +26,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a spec gave none: a traceback, or how its workers died.
+    """Why a spec has no rows: a traceback, or how its workers died.
 
     >>> from headwise.runs.examples import Square
     >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
@@ -40,7 +40,7 @@ class Failure:
 
     @property
     def reason(self) -> str:
-        """The last line of the traceback: the exception and its message."""
+        """Return the last line of the traceback: the exception and its message."""
         return self.traceback.strip().splitlines()[-1]
 
 

@@ -1,4 +1,4 @@
-"""Plan: specs without those already answered. Resuming a run is this subtraction."""
+"""Plan: the specs that a store has no answer for. Resuming a run means making its plan again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from headwise.runs.spec import Spec
 
 @dataclass(frozen=True)
 class Plan:
-    """What was asked for, by what is known of it; ``work`` is what a run would compute.
+    """Specs sorted by what a store holds of them.
 
-    A spec that failed before is not work, or every resume would meet it again;
-    :meth:`retrying` makes it so.
+    Specs that failed before are not part of ``work``; :meth:`retrying` adds them.
+
+    Attributes:
+        answered: Specs that have an answer.
+        failed: Specs that failed.
+        missing: Specs that were never asked.
+        work: What a run computes.
 
     >>> from headwise.runs.examples import Square
     >>> one, two, three = (Square(number=number) for number in (1, 2, 3))
@@ -31,7 +36,7 @@ class Plan:
     def of(
         cls, specs: Iterable[Spec], *, answered: Iterable[str], failed: Iterable[str] = ()
     ) -> Plan:
-        """Sort specs by the keys that a store has; a spec named twice is asked once."""
+        """Sort specs by the keys that a store has; a repeated spec counts once."""
         answered = frozenset(answered)
         failed = frozenset(failed) - answered
         by_key = {spec.key: spec for spec in specs}
@@ -43,5 +48,5 @@ class Plan:
         return cls(known, lost, left, work=left)
 
     def retrying(self) -> Plan:
-        """The same plan with the failed specs among the work, in front."""
+        """Return the same plan with the failed specs first among the work."""
         return Plan(self.answered, self.failed, self.missing, self.failed + self.missing)

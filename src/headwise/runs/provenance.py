@@ -1,4 +1,4 @@
-"""Where an answer came from: code, versions, device, time; never a host name or a path."""
+"""Provenance of an answer: code, versions, device and time, but no host name and no path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _device: ContextVar[str] = ContextVar("device", default="cpu")
 
 @dataclass(frozen=True)
 class Provenance:
-    """What stands beside every row, so that it can be traced and computed again.
+    """What is stored with every row, so that you can trace it and compute it again.
 
     ``dtype`` and ``seed`` are those of the spec, and None where it has none.
 
@@ -47,7 +47,7 @@ class Provenance:
 
 @cache
 def code_version() -> str:
-    """The package's version, and the git revision where it runs from a checkout.
+    """Return the version of the package, with the git revision if it runs from a checkout.
 
     A copy of a checkout without its history, or with another one's, is told the revision by
     the environment variable HEADWISE_REVISION.
@@ -60,7 +60,7 @@ def code_version() -> str:
 
 
 def _git_revision(folder: Path) -> str:
-    """The commit of a checkout, marked if files differ from it; nothing elsewhere."""
+    """Return the commit of a checkout, marked if files differ from it; empty elsewhere."""
     try:
         # An installed copy may lie inside a checkout of something else: ours is tracked.
         _git(folder, "ls-files", "--error-unmatch", "__init__.py")
@@ -82,7 +82,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 @cache
 def torch_version() -> str:
-    """The version of torch that is installed, found without importing it.
+    """Return the installed version of torch without importing it.
 
     >>> torch_version().startswith("2.")
     True
@@ -94,7 +94,7 @@ def torch_version() -> str:
 
 
 def seed_of(content: Mapping[str, Any]) -> int | None:
-    """The seed among the fields of a spec, if it has one that a database can hold.
+    """Return the seed of a spec, if it has one that a database can hold.
 
     >>> seed_of({"kind": "square", "seed": 7}), seed_of({"kind": "square"})
     (7, None)
@@ -104,7 +104,7 @@ def seed_of(content: Mapping[str, Any]) -> int | None:
 
 
 def dtype_of(content: Mapping[str, Any]) -> str | None:
-    """The dtype among the fields of a spec, if it has one.
+    """Return the dtype of a spec, if it has one.
 
     >>> dtype_of({"kind": "square", "dtype": "float64"})
     'float64'
@@ -114,7 +114,7 @@ def dtype_of(content: Mapping[str, Any]) -> str | None:
 
 
 def device() -> str:
-    """Where the question now being asked should compute: the executor says.
+    """Return the device on which the current spec should compute.
 
     >>> device()
     'cpu'
@@ -124,7 +124,7 @@ def device() -> str:
 
 @contextmanager
 def computing_on(name: str) -> Iterator[None]:
-    """Let :func:`device` say ``name`` inside the block.
+    """Make :func:`device` return ``name`` inside the block.
 
     >>> with computing_on("cuda:0"):
     ...     device()
@@ -138,7 +138,7 @@ def computing_on(name: str) -> Iterator[None]:
 
 
 def device_name(name: str) -> str:
-    """A device with the model of the accelerator behind it, if torch has been loaded.
+    """Return a device with the model of its accelerator, if torch is loaded.
 
     >>> device_name("cpu")
     'cpu'
@@ -150,7 +150,7 @@ def device_name(name: str) -> str:
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """A command as typed, without what belongs to one machine or one account.
+    """Return a command as typed, without the parts that name a machine or an account.
 
     >>> command_line(["/opt/bin/headwise", "report", "--out=/home/me/page", "--store", "postgresql://me:pw@db/x"])
     'headwise report --out=…/page --store postgresql://…'

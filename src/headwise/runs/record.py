@@ -1,4 +1,4 @@
-"""Record: a stored answer with its spec and provenance; Records: many, by key."""
+"""Record: a stored answer with its spec and provenance. Records: many of them by key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwise.runs.spec import Row, Spec
 
 @dataclass(frozen=True)
 class Record:
-    """One answered spec: its content, its rows, and where they came from.
+    """One answered spec: its content, rows and provenance.
 
     >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
     >>> spec = {"kind": "square", "revision": 1, "number": 3.0}
@@ -27,7 +27,7 @@ class Record:
     provenance: Provenance
 
     def joined(self) -> list[Row]:
-        """Each row together with the fields of its spec."""
+        """Return each row merged with the fields of its spec."""
         for row in self.rows:
             twice = [name for name in row if name in self.spec and row[name] != self.spec[name]]
             if twice:
@@ -40,7 +40,7 @@ class Record:
 
 
 class Records(Mapping[str, Record]):
-    """Answered specs by key, from a store or from files: what exhibits are drawn from.
+    """Answered specs by key, from a store or from files.
 
     >>> from headwise.runs.examples import Square
     >>> none = Records([])
@@ -61,7 +61,7 @@ class Records(Mapping[str, Record]):
         return len(self._by_key)
 
     def of(self, specs: Iterable[Spec]) -> list[Record]:
-        """The records of these specs, in their order; every one must be there."""
+        """Return the records of these specs, in their order; each must exist."""
         specs = list(specs)
         found = [self._by_key.get(spec.key) for spec in specs]
         missing = [spec for spec, record in zip(specs, found, strict=True) if record is None]
@@ -74,9 +74,9 @@ class Records(Mapping[str, Record]):
         return [record for record in found if record is not None]
 
     def missing(self, specs: Iterable[Spec]) -> list[Spec]:
-        """Those specs that have no record here."""
+        """Return the specs that have no record here."""
         return [spec for spec in specs if spec.key not in self._by_key]
 
     def rows(self) -> list[Row]:
-        """Every row of every record, each with the fields of its spec."""
+        """Return every row of every record, merged with the fields of its spec."""
         return [row for record in self.values() for row in record.joined()]

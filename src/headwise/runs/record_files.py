@@ -28,7 +28,7 @@ _PROVENANCE = tuple(field.name for field in fields(Provenance))
 
 
 def write_records(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
-    """Write every row to a .csv, .jsonl or .parquet file, which appears whole or not at all.
+    """Write every row to a .csv, .jsonl or .parquet file; an incomplete file never appears.
 
     >>> import tempfile
     >>> from headwise.runs.attempt import attempt
@@ -51,7 +51,7 @@ def write_records(records: Iterable[Record], path: str | os.PathLike[str]) -> Pa
 
 
 def read_records(*paths: str | os.PathLike[str]) -> Records:
-    """The records in .csv, .json or .jsonl files, every key checked against its content.
+    """Read the records in .csv, .json or .jsonl files and check each key against its content.
 
     >>> read_records("nowhere.csv")
     Traceback (most recent call last):
@@ -100,7 +100,7 @@ def _refuse_changed(path: Path, number: int, line: Any) -> None:
 
 
 def _refuse_repeated(path: Path, found: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Rows of one spec from two files would count twice."""
+    """Refuse a spec that is in two files: its rows would count twice."""
     twice = found.keys() & here.keys()
     if twice:
         raise UnreadableFileError(
@@ -115,7 +115,7 @@ def _flat(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _columns(lines: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Every column, in the order of first appearance."""
+    """Return every column, in the order of first appearance."""
     return list({name: None for line in lines for name in line})
 
 
@@ -146,7 +146,7 @@ def _as_parquet(lines: list[dict[str, Any]]) -> bytes:
 
 
 def _arrow(values: list[Any]) -> Any:
-    """A column of one type; where kinds of spec disagree about it, of JSON text."""
+    """Return a column of one type, or of JSON text if kinds of spec disagree on the type."""
     import pyarrow
 
     try:
@@ -163,7 +163,7 @@ _WRITERS: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
 
 
 def _cell(value: Any) -> str:
-    """A value as a cell: JSON, but a text stands bare unless it could be taken for JSON."""
+    """Return a value as JSON; a text has no quotes unless it could be read as JSON."""
     bare = isinstance(value, str) and value != "" and _uncelled(value) is value
     return value if bare else json.dumps(value, ensure_ascii=False)
 

@@ -1,4 +1,4 @@
-"""Where a long question keeps what it needs to go on after its worker was killed.
+"""Checkpoint folders: where a long spec keeps what it needs to resume.
 
 The answer does not depend on it: what lies here only saves computing the same twice. It is
 thrown away once the answer is stored.
@@ -22,7 +22,7 @@ _scratch: ContextVar[Path | None] = ContextVar("scratch", default=None)
 
 
 def scratch() -> Path | None:
-    """The folder of the question now being asked, which may not exist yet; None without one.
+    """Return the checkpoint folder of the current spec, which may not exist yet, or None.
 
     >>> scratch() is None
     True
@@ -32,7 +32,7 @@ def scratch() -> Path | None:
 
 @contextmanager
 def scratching_in(folder: Path | None) -> Iterator[None]:
-    """Let :func:`scratch` say ``folder`` inside the block.
+    """Make :func:`scratch` return ``folder`` inside the block.
 
     >>> with scratching_in(Path("checkpoints") / "671254"):
     ...     scratch().name
@@ -46,7 +46,7 @@ def scratching_in(folder: Path | None) -> Iterator[None]:
 
 
 def scratch_beside(location: str | os.PathLike[str] = DEFAULT_STORE) -> Path:
-    """Where questions of a store keep theirs: beside its file, or where a file would be.
+    """Return the folder of all checkpoints of a store: beside its file, or the default file.
 
     >>> scratch_beside("results/all.db").parts[-2:]
     ('results', 'checkpoints')
@@ -58,7 +58,7 @@ def scratch_beside(location: str | os.PathLike[str] = DEFAULT_STORE) -> Path:
 
 
 def sweep(folder: Path, keys: Iterable[str]) -> None:
-    """Throw away what the questions of these keys kept; their answers are stored.
+    """Delete the checkpoints of these keys; their answers are stored.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())

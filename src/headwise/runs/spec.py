@@ -1,4 +1,4 @@
-"""Spec: one question, frozen and closed; two specs with the same content have the same key."""
+"""Spec: one question. Specs with the same content have the same key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 class Spec(BaseModel, frozen=True):
-    """A question with everything its answer depends on; where it is asked is no part of it.
+    """A question with everything its answer depends on, except where it is computed.
 
     A kind of question is a subclass that names itself and says how it is answered. Raise
     ``revision`` when the same fields would give another answer: old answers then no longer
@@ -61,23 +61,23 @@ class Spec(BaseModel, frozen=True):
 
     @property
     def content(self) -> dict[str, Any]:
-        """Kind, revision and every field, as JSON has them."""
+        """Return the kind, the revision and every field as JSON values."""
         return self.model_dump(mode="json")
 
     @property
     def key(self) -> str:
-        """The identity of this question, the same in every process and on every machine."""
+        """Return the hash of the content, the same in every process and on every machine."""
         return content_key(self.content)
 
     @property
     def label(self) -> str:
-        """The kind and the fields that differ from their defaults, for people."""
+        """Return the kind and the fields that differ from their defaults, for display."""
         shown = self.model_dump(mode="json", exclude_defaults=True)
         return " ".join([self.kind, *(f"{name}={value}" for name, value in shown.items())])
 
 
 def content_key(content: Mapping[str, Any]) -> str:
-    """The key of a spec's content: 40 hexadecimal digits.
+    """Return the key of a spec's content: 40 hexadecimal digits.
 
     Floats enter as the shortest decimal that reads back to the same bits, so no two differ
     by rounding; 0.0 and -0.0 are the same number and give the same key.
@@ -108,7 +108,7 @@ def _unsigned_zeros(value: Any) -> Any:
 
 
 def parsed_spec(kinds: Any, content: Any) -> Spec:
-    """The spec that ``content`` describes; ``kinds`` is a Spec class or a union of them.
+    """Return the spec with this content; ``kinds`` is a Spec class or a union of them.
 
     >>> from headwise.runs.examples import Square
     >>> parsed_spec(Square, {"number": 2}).key == Square(number=2).key
@@ -130,7 +130,7 @@ def _adapter(kinds: Any) -> Any:
 
 
 def _in_one_line(error: ValidationError, classes: list[type[Spec]], content: Any) -> BadInputError:
-    """The first thing wrong; a misspelt name before the field that it leaves missing."""
+    """Return the first error; a misspelt name comes before the field it leaves missing."""
     if not isinstance(content, Mapping):
         return BadInputError(
             f"a spec is an object of names and values, not {content!r:.60}",
@@ -161,7 +161,7 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def _classes(kinds: Any) -> list[type[Spec]]:
-    """The Spec classes in a class, a union, or an annotated union."""
+    """Return the Spec classes in a class, a union, or an annotated union."""
     if isinstance(kinds, type) and issubclass(kinds, Spec):
         return [kinds]
     return [cls for part in get_args(kinds) for cls in _classes(part)]

@@ -1,4 +1,4 @@
-"""Specs from a file: a JSON list, or one object to a line."""
+"""Read specs from a file: a JSON list, or one object per line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwise.runs.spec import Spec, parsed_spec
 
 
 def read_specs(kinds: Any, path: str | os.PathLike[str]) -> list[Spec]:
-    """The specs in a .json or .jsonl file; ``kinds`` is a Spec class or a union of them.
+    """Read the specs in a .json or .jsonl file; ``kinds`` is a Spec class or a union of them.
 
     >>> import tempfile
     >>> from headwise.runs.examples import Square

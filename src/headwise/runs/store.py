@@ -35,7 +35,7 @@ _Columns = Mapping[str, Any]
 
 
 class Store:
-    """Results by key; a path or an SQLAlchemy URL says where.
+    """Answers and failures by key, at a path or an SQLAlchemy URL.
 
     >>> import tempfile
     >>> from headwise.runs.attempt import attempt
@@ -54,7 +54,7 @@ class Store:
 
     @classmethod
     def open(cls, location: str | os.PathLike[str] = DEFAULT_STORE) -> Store:
-        """Open a store, creating it if it is not there, and bring it up to date."""
+        """Open a store, create it if needed, and bring it up to date."""
         url = store_url(location)
         place = described(url)
         store = cls(engine_of(url), place)
@@ -67,7 +67,7 @@ class Store:
         return store
 
     def put(self, spec: Spec, outcome: Outcome) -> None:
-        """Store an outcome at once; an answer replaces a failure, never the other way."""
+        """Store an outcome. An answer replaces a failure; a failure never replaces an answer."""
         row = {
             "key": outcome.key,
             "kind": spec.kind,
@@ -81,34 +81,34 @@ class Store:
             connection.execute(self._replacing, row)
 
     def answered(self) -> frozenset[str]:
-        """The keys that have an answer."""
+        """Return the keys that have an answer."""
         return self._keys(_ANSWERED)
 
     def failed(self) -> frozenset[str]:
-        """The keys that have failed and not been answered since."""
+        """Return the keys that failed and have no answer."""
         return self._keys(~_ANSWERED)
 
     def plan(self, specs: Iterable[Spec]) -> Plan:
-        """What of these specs is left to do."""
+        """Return which of these specs are answered, failed and missing."""
         return Plan.of(specs, answered=self.answered(), failed=self.failed())
 
     def records(self) -> Records:
-        """Every answer."""
+        """Return every answer."""
         return Records(map(_record, self._read(select(results).where(_ANSWERED))))
 
     def records_of(self, specs: Iterable[Spec]) -> Records:
-        """The answers there are to these specs, in their order."""
+        """Return the stored answers of these specs, in their order."""
         keys = list({spec.key: None for spec in specs})
         found = {row["key"]: row for row in self._of_keys(keys, _ANSWERED)}
         return Records(_record(found[key]) for key in keys if key in found)
 
     def failures_of(self, specs: Iterable[Spec]) -> dict[str, Failure]:
-        """The failures among these specs, by key."""
+        """Return the failures among these specs, by key."""
         rows = self._of_keys(list({spec.key: None for spec in specs}), ~_ANSWERED)
         return {row["key"]: Failure(row["key"], row["failure"], _provenance(row)) for row in rows}
 
     def close(self) -> None:
-        """Let go of the database; the last to do so folds SQLite's log into the file."""
+        """Close the database; the last connection folds SQLite's log into the file."""
         self._engine.dispose()
 
     def __enter__(self) -> Store:
@@ -138,7 +138,7 @@ class Store:
 
 
 def _replacing_failures(database: str) -> Executable:
-    """An insert that takes the place of a failure, and gives way to an answer."""
+    """Return an insert that replaces a failure and keeps an answer."""
     insert = _INSERT[database](results)
     return insert.on_conflict_do_update(
         index_elements=[results.c.key],

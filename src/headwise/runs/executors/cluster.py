@@ -43,10 +43,17 @@ LOOPBACK = "127.0.0.1"
 
 
 class ClusterExecutor:
-    """Workers of a Dask cluster: ``local``, ``local:4``, or the address of a scheduler.
+    """Compute on the workers of a Dask cluster.
 
-    A local cluster listens on the loopback interface unless ``host`` says otherwise, and
-    shows its dashboard only where ``dashboard`` names an address for it.
+    Args:
+        address: "local", "local:4", or the address of a scheduler such as "tcp://host:8786".
+        device: Where workers compute: "cpu" or "cuda".
+        host: The interface that a local cluster listens on.
+        dashboard: The address of the dashboard, such as "127.0.0.1:8787"; None for no dashboard.
+        scratch: The folder for checkpoints. Only a local cluster uses it.
+
+    Raises:
+        BadInputError: If the address is none of these.
 
     >>> ClusterExecutor("local:2").close()
     >>> ClusterExecutor("lcoal")
@@ -72,7 +79,7 @@ class ClusterExecutor:
         self._cluster: LocalCluster | None = None
 
     def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
-        """One outcome per spec, as they arrive."""
+        """Yield one outcome per spec, as they arrive."""
         if not specs:
             return
         turns = Turns(specs)
@@ -87,7 +94,7 @@ class ClusterExecutor:
                     yield outcome
 
     def close(self) -> None:
-        """End the workers that were started here at once; let go of those that were not."""
+        """End local workers at once, or disconnect from a cluster that runs elsewhere."""
         if self._cluster is not None:
             self._cluster.sync(_end_workers, self._cluster)
         if self._client is not None:
@@ -99,7 +106,7 @@ class ClusterExecutor:
         self._client = self._cluster = None
 
     def _judged(self, turns: Turns, spec: Spec, found: Outcome | Exception) -> Outcome | None:
-        """An outcome as it came, or what the death of a worker makes of a spec."""
+        """Return the outcome, or None if a worker died and the spec must be asked again."""
         from distributed.scheduler import KilledWorker
 
         if isinstance(found, KilledWorker):
@@ -131,7 +138,7 @@ class ClusterExecutor:
 
 
 class _Asking:
-    """The specs that are on the cluster, and the cluster itself."""
+    """The cluster, and the specs that were submitted to it."""
 
     def __init__(self, client: Client, address: str, device: str, scratch: Path | None) -> None:
         self._client, self._address = client, address
@@ -151,7 +158,7 @@ class _Asking:
         future.add_done_callback(self._arrived.put)
 
     def done(self) -> list[tuple[Spec, Outcome | Exception]]:
-        """What has arrived; nothing if nothing did for a while."""
+        """Return what has arrived; empty if nothing arrives within LOOK seconds."""
         try:
             future = self._arrived.get(timeout=LOOK)
         except Empty:
@@ -165,7 +172,7 @@ class _Asking:
         return [(self._specs.pop(str(future.key)), self._not_lost(found))]
 
     def capacity(self) -> int:
-        """How many specs the cluster can work on at once: one per thread."""
+        """Return how many specs the cluster can compute at once: one per thread."""
         now = time.monotonic()
         if now - self._looked > LOOK:
             self._threads, self._looked = self._count_threads(), now
@@ -184,7 +191,7 @@ class _Asking:
             return 0
 
     def _not_lost(self, found: Outcome | Exception) -> Outcome | Exception:
-        """Refuse to take the end of the cluster for the failure of a spec."""
+        """Raise if the cluster went away, which is no failure of the spec."""
         from concurrent.futures import CancelledError
 
         from distributed.client import FutureCancelledError
@@ -201,7 +208,7 @@ class _Asking:
 
 
 def ask_there(spec: Spec, device: str, scratch: Path | None = None) -> Outcome:
-    """What a cluster's worker does with a spec."""
+    """Ask a spec inside a Dask worker."""
     limit_torch()
     return attempt(spec, device, scratch)
 
@@ -262,7 +269,7 @@ def _client(address: LocalCluster | str) -> Client:
 
 
 async def _end_workers(cluster: LocalCluster) -> None:
-    """Kill the workers; asked politely, each would first finish what it is computing."""
+    """Kill the workers: closed by Dask, each would first finish its spec."""
     nannies = list(cluster.workers.values())
     if nannies:
         await asyncio.wait([asyncio.ensure_future(_end(one)) for one in nannies], timeout=CLOSING)

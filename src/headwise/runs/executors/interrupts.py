@@ -1,4 +1,4 @@
-"""Ctrl-C belongs to the driver alone, though a terminal sends it to every process."""
+"""Keep Ctrl-C from workers: a terminal sends it to every process, and only the driver reacts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from multiprocessing import resource_tracker
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Hold Ctrl-C back until the block ends; processes and threads it starts never get any.
+    """Delay Ctrl-C until the block ends; processes and threads started in it never receive it.
 
-    A signal mask is inherited, so what is started here is deaf to Ctrl-C from its first
-    instruction on, before it could ask for that itself.
+    They inherit the signal mask, so Ctrl-C is blocked from their first instruction on.
 
     >>> with interrupts_later():
     ...     signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -38,7 +38,7 @@ LOST = 255
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, the pipe to it, and the spec it is at work on."""
+    """A process, the pipe to it, and the spec that it computes."""
 
     process: BaseProcess
     connection: Connection
@@ -50,7 +50,7 @@ class _Worker:
         self.connection.send_bytes(pickle.dumps(spec))
 
     def take(self) -> Outcome | str:
-        """What it sent; EOFError if it died instead."""
+        """Return what it sent; raise EOFError if it died."""
         return pickle.loads(self.connection.recv_bytes())
 
     def end(self) -> None:
@@ -83,7 +83,7 @@ class LocalExecutor:
         self._false_starts = 0  # deaths of starting workers since the last that was ready
 
     def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
-        """One outcome per spec, as they arrive."""
+        """Yield one outcome per spec, as they arrive."""
         waiting, deaths = deque(specs), Counter[str]()
         self._start(specs, min(self._size, len(specs)))
         while waiting or any(worker.spec for worker in self._workers):
@@ -122,13 +122,13 @@ class LocalExecutor:
             started(spec)
 
     def _stirring(self) -> list[_Worker]:
-        """The workers that have sent something, or have died."""
+        """Return the workers that have sent something or have died."""
         heard: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers}
         heard |= {worker.process.sentinel: worker for worker in self._workers}
         return list({id(heard[found]): heard[found] for found in wait(list(heard))}.values())
 
     def _heard(self, worker: _Worker) -> Outcome | None:
-        """The outcome a worker sent, if it was one; EOFError if the worker has died."""
+        """Return the outcome that a worker sent, if any; raise EOFError if the worker has died."""
         if not worker.connection.poll():
             raise EOFError
         if not worker.ready:
@@ -143,7 +143,7 @@ class LocalExecutor:
     def _buried(
         self, worker: _Worker, waiting: deque[Spec], deaths: Counter[str]
     ) -> Outcome | None:
-        """Replace a dead worker; what it was doing goes back in front, or has failed."""
+        """Replace a dead worker; its spec is asked again first, or has failed."""
         worker.end()
         self._workers.remove(worker)
         if not worker.ready:
@@ -163,7 +163,7 @@ class LocalExecutor:
 
 
 def _refuse_false_start(code: int | None, deaths: int) -> None:
-    """Raise if starting a worker again is of no use.
+    """Raise if starting another worker cannot help.
 
     A process that was killed has a negative exit code, or 255 if the process that forks workers
     was killed with it. Any other code comes from the program itself.
@@ -182,7 +182,7 @@ def _refuse_false_start(code: int | None, deaths: int) -> None:
 
 
 def _context(modules: set[str]) -> ForkServerContext | SpawnContext:
-    """Workers are forked from a clean process that has loaded what the specs need, once.
+    """Return a context that forks workers from a clean process with the needed modules loaded.
 
     Forking the driver itself would copy its threads' locks, and starting each worker afresh
     would import torch again after every death.
@@ -212,7 +212,7 @@ def _started(
 
 @contextmanager
 def _environment(wanted: dict[str, str]) -> Iterator[None]:
-    """What the process that workers come from inherits, when it is started."""
+    """Set what the process that workers are forked from inherits."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

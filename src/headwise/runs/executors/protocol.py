@@ -1,4 +1,4 @@
-"""Executor: specs in, outcomes out, in whatever order they come."""
+"""Executor: takes specs and yields their outcomes in any order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEATHS = 3
 
 
 def processors() -> int:
-    """How many processors this process may use.
+    """Return how many processors this process may use.
 
     >>> processors() >= 1
     True
@@ -26,7 +26,7 @@ def processors() -> int:
 
 @runtime_checkable
 class Executor(Protocol):
-    """Workers that outlive each other: exactly one outcome for every spec.
+    """Compute specs: exactly one outcome for every spec, even if workers die.
 
     >>> from headwise.runs.executors import LocalExecutor
     >>> def ended(executor: Executor) -> None:
@@ -35,7 +35,7 @@ class Executor(Protocol):
     """
 
     def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
-        """Each spec's outcome as it arrives; ``started`` hears of a spec when it is handed out."""
+        """Yield each outcome as it arrives; call ``started`` when a spec is handed out."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Turns: which specs to hand out next where several may share a worker that dies."""
+"""Turns: which specs to hand out next if workers may die."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from headwise.runs.spec import Spec
 
 
 class Turns:
-    """Specs in their order; those whose worker died come last, each alone.
+    """Hand out specs in order; those whose worker died come last, one at a time.
 
-    What was on a worker when it died may be innocent. Asked alone, a spec whose worker dies
-    again has nobody else to blame.
+    A spec may not be the cause of its worker's death. If the worker dies again while the spec is
+    the only one being computed, it is.
 
     >>> from headwise.runs.examples import Square
     >>> one, two = Square(number=1), Square(number=2)
@@ -33,11 +33,11 @@ class Turns:
 
     @property
     def left(self) -> bool:
-        """Whether any spec is still without an outcome."""
+        """Return whether any spec has no outcome yet."""
         return bool(self._waiting or self._suspects or self._out)
 
     def next_specs(self, capacity: int) -> list[Spec]:
-        """The specs to hand out now, so that ``capacity`` of them are out."""
+        """Return the specs to hand out now, so that ``capacity`` are being computed."""
         specs: list[Spec] = []
         while self._waiting and len(self._out) < capacity:
             specs.append(self._waiting.popleft())
@@ -48,11 +48,11 @@ class Turns:
         return specs
 
     def finish(self, spec: Spec) -> None:
-        """A spec has its outcome."""
+        """Note that a spec has its outcome."""
         del self._out[spec.key]
 
     def mourn(self, spec: Spec, deaths: int) -> int | None:
-        """The worker died so often under a spec; how often in all, if the spec has failed."""
+        """Count deaths of a spec's worker; return the total if the spec has failed, else None."""
         alone = self._out.pop(spec.key)
         self._deaths[spec.key] += deaths
         if alone and self._deaths[spec.key] >= DEATHS:

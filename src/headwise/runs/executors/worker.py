@@ -1,4 +1,4 @@
-"""What runs inside a local worker: receive a spec, ask it, send the outcome back."""
+"""The loop of a local worker: receive a spec, ask it, send the outcome back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def serve(connection: Connection, device: str, scratch: Path | None = None) -> N
 
 
 def become_worker() -> None:
-    """One thread for torch; Ctrl-C is the driver's; what a spec prints goes to the error stream."""
+    """Use one torch thread, ignore Ctrl-C, and send what specs print to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(ONE_THREAD)
     os.dup2(2, 1)
@@ -46,14 +46,14 @@ def become_worker() -> None:
 
 
 def limit_torch() -> None:
-    """One thread for a torch that has been loaded; one loaded later reads the environment."""
+    """Limit torch to one thread if it is loaded; later it reads the environment."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
 
 
 def _answer(message: bytes, device: str, scratch: Path | None) -> bytes:
-    """The outcome, or the text of what went wrong before there was a spec to ask."""
+    """Return the outcome, or the traceback if the spec could not be loaded."""
     try:
         spec = pickle.loads(message)
         limit_torch()
@@ -63,7 +63,7 @@ def _answer(message: bytes, device: str, scratch: Path | None) -> bytes:
 
 
 def _end_with_the_driver() -> None:
-    """A driver that was killed leaves no worker computing for nobody."""
+    """End this worker if its driver was killed."""
     driver = parent_process()
     if driver is not None:
         wait([driver.sentinel])
@@ -71,5 +71,5 @@ def _end_with_the_driver() -> None:
 
 
 def dask_setup(worker: object) -> None:
-    """What a Dask worker that was started here calls before its first spec."""
+    """Prepare a Dask worker that was started here, before its first spec."""
     become_worker()
