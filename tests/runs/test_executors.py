@@ -185,7 +185,7 @@ def test_a_script_that_starts_itself_again_is_told_so(tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    assert "a worker process died before it could begin" in done.stderr
+    assert "exit code 1 while it started" in done.stderr
     assert 'must do so under if __name__ == "__main__"' in done.stderr
 
 
