@@ -67,7 +67,9 @@ def test_imdb_reads_both_classes(tmp_path):
 
 @pytest.mark.parametrize("read", [read_cifar10, read_cifar100, read_svhn, read_imdb])
 def test_missing_folder_names_the_command_that_gets_it(tmp_path, read):
-    with pytest.raises(UnreadableFileError, match=r"get it with: cd .* curl -LO http") as caught:
+    with pytest.raises(
+        UnreadableFileError, match=r"get it with: mkdir -p .* && cd .* curl -LO http"
+    ) as caught:
         read(tmp_path)
     assert "\n" not in str(caught.value)
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from headwise.errors import BadInputError
-from headwise.papers.computing import Computation, take_recorded
+from headwise.errors import BadInputError, UnreadableFileError
+from headwise.papers.catalogue import chosen
+from headwise.papers.computing import Computation, _without_absent_data, take_recorded
 from headwise.papers.exhibit import Scale
 from headwise.papers.heads2024 import schedules
 from headwise.papers.heads2024.figure_role_of_d import FIGURE_ROLE_OF_D
@@ -13,7 +14,7 @@ from headwise.papers.recorded import recorded
 from headwise.papers.reproduce import reproduce
 from headwise.papers.reproduction import Wanted
 from headwise.progress import SILENT
-from headwise.runs import Store
+from headwise.runs import Plan, Store
 
 WANTED = [Wanted(FIGURE_ROLE_OF_D, Scale.GPU)]
 HOW = Computation(
@@ -90,3 +91,32 @@ def test_the_compared_values_become_a_frame():
     assert len(frame) == len(cells) > 0
     assert frame.measured.tolist() == [cell.measured for cell in cells]
     assert set(frame.exhibit) == {"rank2026/table_1"}
+
+
+@pytest.fixture
+def nowhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADWISE_DATA", str(tmp_path / "nowhere"))
+
+
+def test_work_on_absent_sets_is_left_out_with_one_line(nowhere):
+    (exhibit,) = chosen(["rank2026/figure_2b"])
+    specs = exhibit.specs(Scale.LAPTOP)
+    plan, (note,) = _without_absent_data(Plan.of(specs, answered=()))
+    assert {spec.kind for spec in plan.work} == {"predict_rank"}
+    assert len(plan.missing) == len(specs)
+    assert "expected cifar10, cifar100, svhn in" in note
+    assert note.count("curl -LO") == 4
+    assert "\n" not in note
+
+
+def test_nothing_but_absent_sets_is_refused(nowhere):
+    (exhibit,) = chosen(["rank2026/figure_3c"])
+    plan = Plan.of(exhibit.specs(Scale.LAPTOP), answered=())
+    with pytest.raises(UnreadableFileError, match=r"expected imdb in .*; get the data with"):
+        _without_absent_data(plan)
+
+
+def test_the_digits_are_always_there(nowhere):
+    (exhibit,) = chosen(["rank2026/figure_3c"])
+    plan = Plan.of(exhibit.specs(Scale.MINIATURE), answered=())
+    assert _without_absent_data(plan) == (plan, [])

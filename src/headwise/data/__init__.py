@@ -29,7 +29,7 @@ from headwise.data.official import (
 )
 from headwise.data.points import Planted, Points, Uniform, effective_dimension
 from headwise.data.samples import Samples
-from headwise.data.sets import KNOWN_SETS, KnownSet, data_folder, open_images
+from headwise.data.sets import KNOWN_SETS, KnownSet, data_folder, open_images, require_sets
 from headwise.data.tasks import Batch, Drawn, Task
 from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
 
@@ -74,6 +74,7 @@ __all__ = [
     "read_imdb",
     "read_svhn",
     "read_text",
+    "require_sets",
     "standardised",
     "tokenizer_file",
     "trivial_error",

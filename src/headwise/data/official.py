@@ -176,7 +176,7 @@ def _inside(folder: Path | str, name: str, get: str) -> Path:
     if not path.exists():
         raise UnreadableFileError(
             f"expected {name} in {folder}, found nothing of that name",
-            hint=f"get it with: cd {folder} && {get}",
+            hint=f"get it with: mkdir -p {folder} && cd {folder} && {get}",
         )
     return path
 

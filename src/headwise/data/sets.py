@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from headwise.data import official
 from headwise.data.official import ImagePart, ImageSet
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, UnreadableFileError
 
 #: The environment variable that names the folder of real data.
 VARIABLE = "HEADWISE_DATA"
@@ -82,6 +82,34 @@ def data_folder() -> Path:
         True
     """
     return Path(os.environ.get(VARIABLE) or "data")
+
+
+def require_sets(names: Iterable[str], folder: Path | str) -> None:
+    """Refuse in one line if a folder lacks some of these sets; names of other sets are passed over.
+
+    Args:
+        names: Names of sets, such as ``"cifar10"``.
+        folder: Where the official files should lie.
+
+    Raises:
+        UnreadableFileError: Some are not there; the hint is the command that gets them.
+
+    Example:
+        >>> require_sets(["digits"], "nowhere")
+        >>> require_sets(["svhn", "imdb"], "nowhere")
+        Traceback (most recent call last):
+        ...
+        headwise.errors.UnreadableFileError: expected svhn, imdb in nowhere, ...
+    """
+    names = set(names)
+    absent = [own for own in KNOWN_SETS if own.name in names and own.place(folder) is None]
+    if absent:
+        commands = " && ".join(own.get for own in absent)
+        raise UnreadableFileError(
+            f"expected {', '.join(own.name for own in absent)} in {folder}, found nothing",
+            hint=f"get the data with: mkdir -p {folder} && cd {folder} && {commands}; "
+            f"or set {VARIABLE} to the folder that holds them",
+        )
 
 
 _IMAGE_READERS: dict[str, Callable[[Path], ImageSet]] = {

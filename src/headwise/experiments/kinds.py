@@ -10,11 +10,13 @@ from headwise.experiments.bound_heads import BoundHeads
 from headwise.experiments.check_theorem import CheckTheorem
 from headwise.experiments.construction import Construction
 from headwise.experiments.count_by_method import CountByMethod
+from headwise.experiments.image_orthonormality import ImageOrthonormality
 from headwise.experiments.majority_vote import MajorityVote
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.experiments.orthonormality import Orthonormality
 from headwise.experiments.predict_rank import PredictRank
 from headwise.experiments.random_heads import RandomHeads
+from headwise.experiments.real_rank import ImageRank, TextRank
 from headwise.experiments.simulate_long_rank import SimulateLongRank
 from headwise.experiments.simulate_rank import SimulateRank
 from headwise.experiments.train_incontext import TrainInContext
@@ -27,6 +29,8 @@ Kinds = Annotated[
     | CheckTheorem
     | Construction
     | CountByMethod
+    | ImageOrthonormality
+    | ImageRank
     | MajorityVote
     | MeasureRank
     | Orthonormality
@@ -34,6 +38,7 @@ Kinds = Annotated[
     | RandomHeads
     | SimulateLongRank
     | SimulateRank
+    | TextRank
     | TrainInContext
     | TrainNeighbours
     | TrainPairs,

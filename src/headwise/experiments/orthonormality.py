@@ -43,7 +43,7 @@ class Orthonormality(Spec, frozen=True):
         """Mean and spread of the measure over the batch, and of its square the expectation."""
         from headwise.spectra import Estimate
 
-        found = torch.cat([_measure(vectors) for vectors in self._vectors()])
+        found = torch.cat([distance_from_orthonormal(vectors) for vectors in self._vectors()])
         mean, square = Estimate.of(found), Estimate.of(found.square())
         return {
             "mean": mean.mean,
@@ -109,7 +109,8 @@ def expected_square_cosine(head_dim: int, width: int | None = None) -> float:
     return float((weight * square).sum() / weight.sum())
 
 
-def _measure(vectors: torch.Tensor) -> torch.Tensor:
+def distance_from_orthonormal(vectors: torch.Tensor) -> torch.Tensor:
+    """‖C − I‖_F / n² of each set of n vectors, (batch, n, d), on the CPU."""
     unit = torch.nn.functional.normalize(vectors, dim=-1)
     apart = unit @ unit.mT
     # The diagonal is one by definition: what it has beside that is rounding.

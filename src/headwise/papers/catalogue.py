@@ -67,9 +67,24 @@ ENTRIES = (
         PRINTED,
     ),
     Entry(
+        "rank2026/figure_2b",
+        "Figure 2b: rank against the head dimension on real images",
+        COMPUTED,
+    ),
+    Entry(
         "rank2026/figure_2c",
         "Figure 2c: rank against the head dimension on mixed inputs",
         PRINTED,
+    ),
+    Entry(
+        "rank2026/figure_3c",
+        "Figure 3c: rank on IMDB in the first layer, for four widths",
+        COMPUTED,
+    ),
+    Entry(
+        "rank2026/figure_3d",
+        "Figure 3d: rank on IMDB in the second layer, for four widths",
+        COMPUTED,
     ),
     Entry(
         "rank2026/figure_5a",
@@ -82,7 +97,11 @@ ENTRIES = (
         PRINTED,
     ),
     Entry("rank2026/figure_5c", "Figure 5c: rank in every layer of a stack of eight", PRINTED),
-    Entry("rank2026/figure_6", "Figure 6, Gaussian part: distance from orthonormal", PRINTED),
+    Entry(
+        "rank2026/figure_6",
+        "Figure 6: distance from orthonormal, Gaussian vectors and images",
+        PRINTED,
+    ),
     Entry(
         "rank2026/theorem_1", "Theorems 1 and 2: the bound on rank, and what leads to it", PRINTED
     ),

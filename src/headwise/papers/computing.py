@@ -6,10 +6,11 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headwise.errors import BadInputError, StoreError
+from headwise.data import KNOWN_SETS, data_folder, require_sets
+from headwise.errors import BadInputError, StoreError, UnreadableFileError
 from headwise.experiments.ensembles import EnsembleExecutor, having
 from headwise.experiments.training_run import TrainingRun
 from headwise.papers.catalogue import chosen
@@ -137,6 +138,8 @@ def computed(wanted: list[Wanted], how: Computation) -> tuple[list[Reproduced], 
         if plan.failed and not how.retry:
             notes.append(f"{len(plan.failed)} failed before and are not asked again without retry")
         _refuse_impossible(plan.work, how.device)
+        plan, left_out = _without_absent_data(plan)
+        notes += left_out
         try:
             run(plan, executor, store, progress=how.progress, command=how.command)
         finally:
@@ -170,6 +173,20 @@ def _refuse_impossible(work: Sequence[Spec], device: str) -> None:
             f"{device!r} does not have",
             hint="use the device cuda, or draw the recorded rows",
         )
+
+
+def _without_absent_data(plan: Plan) -> tuple[Plan, list[str]]:
+    """Leave out work on sets that are not here, with a note; refuse if that is all of it."""
+    folder, names = data_folder(), {getattr(spec, "dataset", "") for spec in plan.work}
+    absent = [own.name for own in KNOWN_SETS if own.name in names and own.place(folder) is None]
+    kept = tuple(spec for spec in plan.work if getattr(spec, "dataset", "") not in absent)
+    try:
+        require_sets(absent, folder)
+    except UnreadableFileError as error:
+        if not kept:
+            raise
+        return replace(plan, work=kept), [f"left out: {error}"]
+    return plan, []
 
 
 def store_place(store: Place | None) -> str:

@@ -44,9 +44,9 @@ def critical_table(
         (
             n,
             printed[n],
-            *(_rule(dict(_means(points[n])), limit) for limit in THRESHOLDS),
+            *(critical_dim(dict(_means(points[n])), limit) for limit in THRESHOLDS),
             _under_noise(points[n], seed=n),
-            *(_rule(_law_on_grid(n, step), NEEDED_THRESHOLD) for step in STEPS),
+            *(critical_dim(_law_on_grid(n, step), NEEDED_THRESHOLD) for step in STEPS),
         )
         for n in points
     )
@@ -57,7 +57,8 @@ def _means(points: Mapping[Place, Pooled]) -> dict[int, float]:
     return {int(r): point.mean for r, point in points.items()}
 
 
-def _rule(means: Mapping[int, float], threshold: float) -> str:
+def critical_dim(means: Mapping[int, float], threshold: float = NEEDED_THRESHOLD) -> str:
+    """The head dimension that the paper's rule chooses, or that it lies above all of these."""
     try:
         return str(saturation_row(list(means), list(means.values()), threshold))
     except BadInputError:
@@ -76,7 +77,8 @@ def _under_noise(points: Mapping[Place, Pooled], seed: int) -> str:
     error = np.array([point.run_stderr for point in points.values()])
     drawn = generator.normal(mean, error, (_DRAWS, len(dims)))
     answers = [
-        _rule(dict(zip(dims, map(float, row), strict=True)), NEEDED_THRESHOLD) for row in drawn
+        critical_dim(dict(zip(dims, map(float, row), strict=True)), NEEDED_THRESHOLD)
+        for row in drawn
     ]
     counts = sorted(((answers.count(a), a) for a in set(answers)), reverse=True)
     return ", ".join(f"{a} ({c / _DRAWS:.0%})" for c, a in counts[:4])

@@ -233,19 +233,22 @@ def test_a_rank_above_the_bound_breaks_the_claim():
 def test_orthonormality_that_is_not_as_expected_is_noticed():
     exhibit = RANK2026["figure_6"]
 
-    def shown(factor):
+    def shown(factor, images=1.0):
         records = []
         for spec in exhibit.specs(Scale.PAPER):
-            square = 1 / spec.head_dim / 1e4
+            real = spec.kind == "image_orthonormality"
+            square = (images if real else 1.0) / spec.head_dim / 1e4
             row = {"mean": math.sqrt(square), "std": 1e-6, "count": 128, "stderr": 1e-7}
-            row |= {"mean_square": square * factor, "square_stderr": square / 1e3}
-            row |= {"expected_square": square}
+            row |= {"mean_square": square * (1.0 if real else factor)}
+            row |= {"square_stderr": square / 1e3}
+            row |= {"tokens": 100, "available": 50_000} if real else {"expected_square": square}
             records.append(Record(spec.key, spec.content, (row,), FOUND))
         return [claim.holds for claim in exhibit.presented(Records(records), Scale.PAPER).claims]
 
-    assert shown(1.0) == [True] * 4
-    assert shown(1.01) == [True, True, False, True]
-    assert shown(4.0) == [True, True, False, False]
+    assert shown(1.0) == [True] * 9
+    assert shown(1.01) == [True, True, False, *[True] * 6]
+    assert shown(4.0) == [True, True, False, False, False, *[True] * 4]
+    assert shown(1.0, images=50.0) == [*[True] * 5, *[False] * 4]
 
 
 def test_the_rule_of_agreement():
@@ -296,3 +299,53 @@ def test_exhibits_of_no_paper_are_listed_as_ours():
 def test_standard_errors_alone_are_counted_beside_the_rule():
     cells = [Cell("a", 0.5, 0.51, 0.001), Cell("b", 0.5, 0.502, 0.001)]
     assert (verdict(cells), within_noise(cells)) == ("all 2 agree", "1 of 2")
+
+
+def real_ranks(name, mean, scale=Scale.LAPTOP):
+    """An exhibit on real data as if every measured mean were ``mean(spec)``."""
+    exhibit, records = RANK2026[name], []
+    for spec in exhibit.specs(scale):
+        tokens = spec.content.get("tokens", 64)
+        facts = {"tokens": tokens, "distinct": 0.6, "available": 10_000}
+        rows = (law_row(spec),)
+        if spec.kind != "predict_rank":
+            rows = tuple(measured_row(mean(spec)) | facts | {"layer": n} for n in spec.layers)
+        records.append(Record(spec.key, spec.content, rows, FOUND))
+    return exhibit.presented(Records(records), scale)
+
+
+def full_or_low(spec):
+    """What was found: full at the model's own start, low with N(0, 1) weights."""
+    level = 1.0 if spec.start == "model" else 0.38
+    return level * (1 - math.exp(-((spec.head_dim / 2) ** 1.5)))
+
+
+@pytest.mark.parametrize("name", ["figure_2b", "figure_3c", "figure_3d"])
+def test_claims_on_real_data_can_hold_and_fail(name):
+    shown = real_ranks(name, full_or_low)
+    failing = [claim.words for claim in shown.claims if not claim.holds]
+    assert all("stays below 0.63" in words and "own" in words for words in failing)
+    assert len(failing) == (3 if name == "figure_2b" else 0)
+    rising = real_ranks(name, lambda spec: 0.01 * math.log2(spec.head_dim))
+    claims = [claim for claim in rising.claims if "stays below" not in claim.words]
+    claims = [claim for claim in claims if "similar curves" not in claim.words]
+    assert claims
+    assert not any(claim.holds for claim in claims)
+
+
+def test_sets_that_differ_are_noticed():
+    def apart(spec):
+        return full_or_low(spec) * (0.5 if spec.dataset == "svhn" else 1.0)
+
+    claims = real_ranks("figure_2b", apart).claims
+    assert [claim.holds for claim in claims if "similar curves" in claim.words] == [False, False]
+
+
+def test_subsets_are_named_with_their_size():
+    remark = real_ranks("figure_2b", full_or_low).remarks[0]
+    assert "SVHN (10,000 training samples of 73,257)" in remark
+
+
+def test_miniatures_on_digits_claim_nothing():
+    for name in ("figure_2b", "figure_3c", "figure_3d"):
+        assert real_ranks(name, full_or_low, Scale.MINIATURE).claims == ()
