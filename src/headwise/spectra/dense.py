@@ -1,4 +1,4 @@
-"""Count σ ≥ ε of dense float64 matrices: by deflation, and where that fails by SVD."""
+"""Count σ ≥ ε of dense float64 matrices: by sketch, QR or deflation, and if these fail by SVD."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from headwise.spectra.deflation import (
 )
 from headwise.spectra.exact import svd_spectrum
 from headwise.spectra.ranks import numerical_rank
+from headwise.spectra.sketch import MAYBE_FULL, PROMISING, SHARES, count_by_sketch
 
 #: Below this size a singular value decomposition is cheapest.
 SMALLEST_QR = 48
@@ -48,7 +49,7 @@ def count_dense(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     if size < SMALLEST_QR:
         return count_by_svd(chunk.fresh(), at)
     if size < SMALLEST_DEFLATION:
-        return _full_or_svd(chunk.fresh(), at)
+        return _sketched_full_or_svd(chunk.fresh(), at)
     return _deflated_or_svd(chunk, at)
 
 
@@ -67,25 +68,55 @@ def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     ]
 
 
-def _full_or_svd(matrices: Tensor, at: Thresholds) -> list[Certificate]:
-    """Certify what has full rank by QR, all at once; decompose the others."""
-    # Matrices of a batch tend to be alike: the first tells whether QR is worth trying.
-    first = _certified(matrices[:1], at.only(slice(0, 1)))
-    follow = _certified if first[0].method == "qr" else count_by_svd
-    return first + (follow(matrices[1:], at.only(slice(1, None))) if len(matrices) > 1 else [])
+def _sketched_full_or_svd(matrices: Tensor, at: Thresholds) -> list[Certificate]:
+    """Certify low rank by a sketch and full rank by QR; decompose the others.
+
+    Matrices of a batch tend to be alike, so the method that counts the first one is tried on all.
+    """
+    first, share = _first_counted(matrices[:1], at.only(slice(0, 1)))
+    rest, at_rest = matrices[1:], at.only(slice(1, None))
+    if len(rest) == 0:
+        return [first]
+    if first.method == "sketch":
+        found, _ = count_by_sketch(rest, at_rest.epsilon, at_rest.doubt, share)
+        return [first, *_completed(found, rest, at_rest)]
+    follow = _certified if first.method == "qr" else count_by_svd
+    return [first, *follow(rest, at_rest)]
+
+
+def _first_counted(matrix: Tensor, at: Thresholds) -> tuple[Certificate, float]:
+    """The count of one matrix, and the share of the last sketch that was tried."""
+    share, left = SHARES[0], 0.0
+    for share in SHARES:
+        (found,), rest = count_by_sketch(matrix, at.epsilon, at.doubt, share)
+        if found is not None:
+            return found, share
+        left = float(rest)
+        if not left <= PROMISING:
+            break
+    # NaN compares false, and the decomposition answers.
+    follow = _certified if left > MAYBE_FULL else count_by_svd
+    return follow(matrix, at)[0], share
+
+
+def _completed(
+    found: list[Certificate | None], matrices: Tensor, at: Thresholds
+) -> list[Certificate]:
+    """Decompose the matrices that have no certificate yet."""
+    open_ = torch.tensor([i for i, one in enumerate(found) if one is None], dtype=torch.long)
+    by_svd = iter(count_by_svd(matrices[open_], at.only(open_)) if len(open_) else [])
+    return [next(by_svd) if one is None else one for one in found]
 
 
 def _certified(matrices: Tensor, at: Thresholds) -> list[Certificate]:
     bound, delta = _smallest_of_candidates(matrices, at)
     full = bound > at.epsilon + delta
     size = min(matrices.shape[-2:])
-    counts = [Certificate(size, size, d, "qr") for d in delta.tolist()]
-    others = torch.nonzero(~full).flatten()
-    if len(others):
-        found = count_by_svd(matrices[others], at.only(others))
-        for i, count in zip(others.tolist(), found, strict=True):
-            counts[i] = count
-    return counts
+    found = [
+        Certificate(size, size, d, "qr") if certain else None
+        for d, certain in zip(delta.tolist(), full.tolist(), strict=True)
+    ]
+    return _completed(found, matrices, at)
 
 
 def _smallest_of_candidates(matrices: Tensor, at: Thresholds) -> tuple[Tensor, Tensor]:
