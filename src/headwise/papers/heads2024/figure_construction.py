@@ -1,4 +1,4 @@
-"""Layers written down: one full-rank head is exact, d soft rank-one heads can tally."""
+"""Constructed layers: one full-rank head is exact, d soft rank-one heads can tally."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _vote_panel(answers: Answers) -> Panel:
 
 
 def _places(curves: Iterable[Curve]) -> tuple[float | int, ...]:
-    """Every place at which something was measured."""
+    """Return every place at which something was measured."""
     return tuple(sorted({x for curve in curves for x in curve.mean.x}))
 
 

@@ -63,7 +63,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
-    """For the fewest dimensions; in miniature nothing is trained long enough to judge."""
+    """Judge the fewest dimensions; runs in miniature are too short to judge."""
     if scale is Scale.MINIATURE:
         return ()
     least = min(row["dimensions"] for row in rows)
@@ -85,7 +85,7 @@ def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
 
 
 def _table(rows: list[Row]) -> Table:
-    """Mean, spread and least over seeds, which the figure shows and no reader can read off."""
+    """Return mean, spread and least over seeds, as numbers beside the figure."""
     lines = []
     for dimensions in sorted({row["dimensions"] for row in rows}):
         own = [row for row in rows if row["dimensions"] == dimensions]

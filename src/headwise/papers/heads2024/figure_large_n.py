@@ -60,7 +60,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _claims(answers: Answers) -> tuple[Claim, ...]:
-    """In miniature nothing is trained long enough to judge."""
+    """Judge the rows; runs in miniature are too short to judge."""
     if answers.scale is Scale.MINIATURE:
         return ()
     errors = _lowest_rank(answers.rows())

@@ -1,4 +1,4 @@
-"""The price of low rank: the lower bound, random features, and heads trained on two points."""
+"""The cost of low rank: the lower bound, random features, and heads trained on two points."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _theory(width: int, ranks: tuple[int, ...], heads: tuple[int, ...]) -> list[
 
 
 def _trained(scale: Scale) -> list[Spec]:
-    """Trained layers, each with the bound of its class: any value matrix."""
+    """Return trained layers, each with the bound for any value matrix."""
     specs: list[Spec] = []
     for width, (heads, schedule) in PAIRS[scale].items():
         fixed = {"width": width, "steps": schedule.steps, **schedule.more}
@@ -81,7 +81,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _test_loss(row: Row) -> float:
-    """The test loss; a diverged run is above every bound."""
+    """Return the test loss; a diverged run is above every bound."""
     return float("inf") if row["test_loss"] is None else row["test_loss"]
 
 
@@ -129,7 +129,7 @@ def _remarks(answers: Answers) -> tuple[str, ...]:
 
 
 def _standard_heads(answers: Answers, width: int) -> str:
-    """What the bound says of d/r heads of each rank that is asked about."""
+    """Describe the bound for d/r heads of each rank."""
     ranks = sorted({row["rank"] for row in answers.rows(kind="bound_heads", width=width)})
     told = [f"{error_lower_bound(width, r, width // r):.4f} at r = {r}" for r in ranks]
     return f"With any V their bound is {', '.join(told)}."
@@ -196,7 +196,7 @@ def _random_curve(answers: Answers, width: int) -> Curve:
 
 
 def _needed_table(answers: Answers) -> Table:
-    """For each rank the least number of heads whose bound is at most 0.1, by class.
+    """Return, for each rank and class, the least number of heads whose bound is at most 0.1.
 
     A row holds the real number of heads at which the bound equals the error; heads are whole.
     """

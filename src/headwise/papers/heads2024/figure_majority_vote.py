@@ -46,7 +46,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _beside_the_bound(rows: list[Row]) -> str:
-    """Where two layers do what one layer with as many heads cannot."""
+    """Name the settings in which two layers go below the bound of one layer."""
     found = [(row, error_lower_bound(row["width"], 1, row["heads"])) for row in rows]
     below = [
         f"d = {row['width']}, H = {row['heads']:,}: {row['formula']:.3f} and {bound:.3f}"

@@ -79,7 +79,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _claims(rows: list[Row]) -> tuple[Claim, ...]:
-    """What the talk says of positions; to help is to take at least a fifth off the error."""
+    """Judge the talk's claims; positions help if they lower the error by at least a fifth."""
     added, one, deep = (
         _ratios(rows, "additive", lambda depth: True),
         _ratios(rows, "concatenated", lambda depth: depth == 1),
@@ -102,7 +102,7 @@ def _none_helps(ratios: list[float]) -> bool:
 
 
 def _ratios(rows: list[Row], positions: str, deep: Callable[[int], bool]) -> list[float]:
-    """The error on fresh data with positions over that without, by depth and rank below full."""
+    """Return error with positions over error without, on fresh data, by depth and low rank."""
     found = []
     for depth in sorted({row["layers"] for row in rows if deep(row["layers"])}):
         own = [r for r in rows if (r["layers"], r["protocol"]) == (depth, "fresh")]

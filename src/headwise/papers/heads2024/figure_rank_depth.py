@@ -48,7 +48,7 @@ Printed = dict[tuple[int, float], dict[Place, float]]
 
 
 def questions(scale: Scale, table: ByDepth = RANK_DEPTH) -> list[Spec]:
-    """What is asked at a scale, cheap runs first."""
+    """Return the specs of a scale, cheap runs first."""
     width, tokens = SIZES[scale]
     return cheap_first(
         spec
@@ -95,7 +95,7 @@ LOADER = (
 
 
 def _beside_authors(rows: list[Row]) -> tuple[Table, ...]:
-    """One layer of d/r heads on fresh data, beside the authors' own earlier sweep on fresh data."""
+    """Compare one layer of d/r heads with the authors' earlier sweep, both on fresh data."""
     own = [r for r in rows if (r["layers"], r["copies"], r["protocol"]) == (1, 1, "fresh")]
     points = seeds_by(own, "rank", "test_loss")
     lines = [
@@ -116,7 +116,7 @@ def _beside_authors(rows: list[Row]) -> tuple[Table, ...]:
 
 
 def _title(rows: list[Row]) -> str:
-    """As much as the rows hold: a short schedule has fewer depths than the paper."""
+    """Return a title that names as many depths and sizes as the rows hold."""
     sizes, depths = (len({row[field] for row in rows}) for field in ("exponent", "layers"))
     parameters = _counted(sizes, "number")
     return f"Error against rank, for {parameters} of parameters and {_counted(depths, 'depth')}"
@@ -145,7 +145,7 @@ def _left_out(rows: list[Row], printed: Printed) -> tuple[str, ...]:
 
 
 def _panels(rows: list[Row], printed: Printed) -> tuple[Panel, ...]:
-    """Fixed set in the first row, fresh data in the second."""
+    """Return the panels of the fixed set, then those of fresh data."""
     pairs = []
     for layers, labelled in _labelled(rows).items():
         beside = {_label(c): own for (depth, c), own in printed.items() if depth == layers}
@@ -155,7 +155,7 @@ def _panels(rows: list[Row], printed: Printed) -> tuple[Panel, ...]:
 
 
 def _labelled(rows: list[Row]) -> dict[int, dict[str, list[Row]]]:
-    """The rows of each depth, by the curve they belong to."""
+    """Return the rows of each depth, by curve."""
     found: dict[int, dict[str, list[Row]]] = {}
     for row in sorted(rows, key=lambda row: (row["layers"], row["exponent"])):
         found.setdefault(row["layers"], {}).setdefault(_label(row["exponent"]), []).append(row)
@@ -163,7 +163,7 @@ def _labelled(rows: list[Row]) -> dict[int, dict[str, list[Row]]]:
 
 
 def _told_if_zero(panel: Panel) -> Panel:
-    """A panel all of whose losses are 1, that of zero output, says so in its title."""
+    """Add "zero output" to the title of a panel whose losses are all 1."""
     if of_zero_output(value for curve in panel.curves for value in curve.mean.y):
         return replace(panel, title=f"{panel.title}: zero output")
     return panel
@@ -233,7 +233,7 @@ def _mean(rows: list[Row], rank: int, protocol: str, exponent: float) -> float:
 
 
 def _flattery(rows: list[Row]) -> tuple[str, ...]:
-    """By how much the training loss on a fixed set lies below the test loss, low and full rank."""
+    """Say how far the training loss on the fixed set is below the test loss."""
     fixed = [
         row
         for row in rows

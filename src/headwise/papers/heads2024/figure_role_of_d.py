@@ -49,7 +49,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _left_out(answers: Answers) -> tuple[str, ...]:
-    """Widths of the paper's figure that a shortened scale of its sizes does not train."""
+    """Name the printed widths that this scale does not train."""
     if answers.scale in SIZES:
         return ()
     missing = sorted(set(ROLE_OF_D[Scale.PAPER]) - {row["width"] for row in answers.rows()})

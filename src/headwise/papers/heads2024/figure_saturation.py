@@ -19,7 +19,7 @@ SEEDS = (0, 1, 2, 3)
 
 
 def _questions(scale: Scale) -> list[Spec]:
-    """Ranks at initialisation, and the one-layer runs of the figure of rank and depth."""
+    """Return ranks at initialisation, and the one-layer runs of figure_rank_depth."""
     width, tokens = SIZES[scale]
     trained = [
         spec
@@ -57,7 +57,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _chosen(points: dict[Place, Pooled]) -> int | None:
-    """The rank that the saturation rule takes; None if nothing saturates on this grid."""
+    """Return the rank that the saturation rule takes, or None if nothing saturates."""
     try:
         return saturation_row(
             [int(r) for r in points], [p.mean for p in points.values()], NEEDED_THRESHOLD

@@ -29,7 +29,7 @@ SHOWN = {"fixed": "fixed set", "fresh": "fresh data"}
 
 
 def _questions(scale: Scale) -> list[Spec]:
-    """The one-layer runs of the figure of rank and depth, and those at the paper's own rate."""
+    """Return the one-layer runs of figure_rank_depth, and runs at the paper's rate."""
     fast = [spec for spec in questions(scale) if spec.content["layers"] == 1]
     return [*fast, *questions(scale, GENTLE)]
 
@@ -60,7 +60,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def _gentle(rows: list[Row]) -> list[Row]:
-    """Of each number of heads the runs at the lowest rate."""
+    """Return, for each number of heads, the runs at the lowest rate."""
     lowest = {
         copies: min(row["learning_rate"] for row in own) for copies, own in _by_copies(rows).items()
     }
@@ -68,7 +68,7 @@ def _gentle(rows: list[Row]) -> list[Row]:
 
 
 def _rate_remark(rows: list[Row]) -> tuple[str, ...]:
-    """Said where a number of heads was trained at several rates."""
+    """Explain which runs are shown if a number of heads was trained at several rates."""
     if len(_gentle(rows)) == len(rows):
         return ()
     return (
@@ -78,7 +78,7 @@ def _rate_remark(rows: list[Row]) -> tuple[str, ...]:
 
 
 def _panels(rows: list[Row], protocol: str, printed: Printed) -> tuple[Panel, Panel]:
-    """Angle and size of one protocol; printed values belong to the fixed set, at full rank."""
+    """Return panels of angle and size; printed values are those of the fixed set at full rank."""
     own = [row for row in rows if row["protocol"] == protocol]
     beside = printed if protocol == "fixed" else {}
     ranks = tuple(sorted({row["rank"] for row in own}))
@@ -106,7 +106,7 @@ def _panels(rows: list[Row], protocol: str, printed: Printed) -> tuple[Panel, Pa
 
 
 def _claims(full: list[Row], scale: Scale) -> tuple[Claim, ...]:
-    """In miniature nothing is trained long enough to judge."""
+    """Judge the rows; runs in miniature are too short to judge."""
     if scale is Scale.MINIATURE:
         return ()
     pointing = all(row["angle"] > 160 for row in survivors(full) if row["protocol"] == "fixed")
@@ -131,7 +131,7 @@ def _by_copies(rows: list[Row]) -> dict[int, list[Row]]:
 
 
 def projection_angle(rank: int, width: int) -> float:
-    """The angle to the identity of −c·P with P a projection on r of d dimensions.
+    """Return the angle between the identity and −c·P, with P a projection on r of d dimensions.
 
     >>> round(projection_angle(8, 16)), projection_angle(4, 4)
     (135, 180.0)

@@ -1,4 +1,4 @@
-"""Losses known without training, as lines across a trained figure: trivial, zero output."""
+"""Losses known without training, drawn as lines: the trivial error and zero output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ZERO_OUTPUT = 1e-3
 
 
 def of_zero_output(losses: Iterable[float]) -> bool:
-    """Whether there are losses, and all are that of zero output.
+    """Return whether there are losses and all are those of zero output.
 
     >>> of_zero_output([1.0002, 1.0]), of_zero_output([0.9, 1.0]), of_zero_output([])
     (True, False, False)
@@ -25,7 +25,7 @@ ALIKE = 0.03
 
 
 def baselines(labelled: Mapping[str, list[Row]]) -> tuple[tuple[str, float], ...]:
-    """The trivial baseline, once if curves share it; those that lie together have one name.
+    """Return the trivial baselines, once if curves share it; close ones share a name.
 
     >>> baselines({"N = 4": [{"trivial": 0.66}], "N = 16": [{"trivial": 0.89}]})
     (('trivial, N = 4', 0.66), ('trivial, N = 16', 0.89))
@@ -53,5 +53,5 @@ def baselines(labelled: Mapping[str, list[Row]]) -> tuple[tuple[str, float], ...
 
 
 def _joined(labels: list[str]) -> str:
-    """Labels such as "N = 16" and "N = 64" as "N = 16, 64"."""
+    """Join labels such as "N = 16" and "N = 64" to "N = 16, 64"."""
     return ", ".join([labels[0], *(label.rpartition(" ")[2] for label in labels[1:])])

@@ -1,4 +1,4 @@
-"""What stands in words beside the trained figures: shortened, unlike, left out, nothing learnt."""
+"""Remarks on trained figures: short schedules, unlike curves, missing runs, nothing learnt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwise.runs import Row
 
 
 def schedule_remarks(answers: Answers, whole: str, *, printed: bool = True) -> tuple[str, ...]:
-    """What was shortened against the paper, or, where it prints nothing, against scale paper."""
+    """Say how the schedule differs from the paper, or from scale paper if nothing is printed."""
     if answers.scale is Scale.PAPER:
         return ()
     source, more = "the paper", ", and differences from print are expected"
@@ -47,7 +47,7 @@ _SETTINGS = (
 
 
 def unlike_remark(panels: Mapping[str, Mapping[str, Sequence[Row]]]) -> tuple[str, ...]:
-    """Which curves of a panel had which steps and rates, where these are not the same for all.
+    """Name the steps and rates of the curves of a panel if they are not the same for all.
 
     ``panels`` are rows by panel and by curve; a panel without a name stands for the whole figure.
 
@@ -72,7 +72,7 @@ def unlike_remark(panels: Mapping[str, Mapping[str, Sequence[Row]]]) -> tuple[st
 
 
 def _unlike(curves: Mapping[str, Sequence[Row]]) -> str:
-    """The curves by how they were trained; nothing if all were trained alike."""
+    """Group the curves by how they were trained; empty if all were trained alike."""
     alike: dict[tuple[tuple[Any, ...], ...], list[str]] = {}
     for label, rows in curves.items():
         ways = {tuple(row[field] for field, _, _ in _SETTINGS) for row in rows}
@@ -100,7 +100,7 @@ LONG_EPOCH = 0.1
 
 
 def epoch_remarks(rows: Iterable[Row]) -> tuple[str, ...]:
-    """Which runs have no best training loss to speak of, or one that is a mean over much of them.
+    """Name the runs whose best training loss is missing, or a mean over much of the run.
 
     >>> epoch_remarks([{"protocol": "fixed", "steps": 100, "epoch": 100}])[0][:44]
     'Runs of 100 steps, in epochs of 100, have no'
@@ -150,7 +150,7 @@ NOTHING_LEARNT = 1.02
 
 
 def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
-    """Which runs ended above what is possible without attention, by these fields of their rows.
+    """Name the runs that ended above the trivial error, by these fields of their rows.
 
     >>> row = {"layers": 3, "rank": 8, "seed": 1, "protocol": "fresh", "trivial": 0.89}
     >>> row |= {"test_loss": 1.0, "best_train_loss": 1.0, "steps": 9, "epoch": 3}
@@ -169,7 +169,7 @@ def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
 
 
 def _settings(stuck: list[Row], rows: list[Row], fields: Sequence[str]) -> Iterator[str]:
-    """Runs by their fields; those of one value of the first at once, if none of them learnt."""
+    """Name runs by their fields; name a value of the first once if none of its runs learnt."""
     first = fields[0]
     for value in dict.fromkeys(row[first] for row in stuck):
         own, ran = ([r for r in some if r[first] == value] for some in (stuck, rows))
@@ -192,7 +192,7 @@ def _learnt_nothing(row: Row) -> bool:
 def left_out_remark(
     printed: Mapping[str, Iterable[Place]], trained: Mapping[str, Iterable[Place]]
 ) -> tuple[str, ...]:
-    """Printed settings that no run was made for, as ranks under a name.
+    """Name the printed settings that were not trained.
 
     >>> left_out_remark({"N = 4": (1, 8), "N = 16": (1,)}, {"N = 4": (8,)})
     ('Printed, and not trained here: N = 4 at r = 1; N = 16 at every r.',)

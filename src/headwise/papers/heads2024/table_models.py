@@ -1,4 +1,4 @@
-"""The survey of models: what rank and how many heads they have, and what the bound says of it."""
+"""The survey of models: their rank, their number of heads, and the bound for these."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwise.runs import Spec
 
 
 def heads_of(formula: str, width: int, rank: int) -> int:
-    """The number of heads that the survey writes as a multiple of d/r.
+    """Return the number of heads, which the survey writes as a multiple of d/r.
 
     >>> heads_of("d/r", 512, 64), heads_of("2d/r", 8192, 128), heads_of("2d/3r", 18432, 256)
     (8, 128, 48)
@@ -31,7 +31,7 @@ def _spec(row: dict[str, str]) -> BoundHeads:
 
 
 def _questions() -> list[Spec]:
-    """Each once: models of one width, rank and number of heads ask the same."""
+    """Return each spec once: models of equal width, rank and number of heads share one."""
     specs = (_spec(row) for row in printed_table("heads2024_models"))
     return list({spec.key: spec for spec in specs}.values())
 
@@ -85,7 +85,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def few_and_low(models: Sequence[BoundHeads]) -> bool:
-    """Whether every model has fewer than d heads, and of a rank of d/4 at most.
+    """Return whether every model has fewer than d heads, of rank at most d/4.
 
     >>> few_and_low([BoundHeads(width=512, rank=64, heads=8)])
     True

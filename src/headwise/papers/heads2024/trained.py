@@ -27,7 +27,7 @@ TESTED = "test loss, trained on the fixed set"
 
 
 def shown_field(rows: Iterable[Row], protocol: str) -> str:
-    """The loss that is shown of these rows, and compared with print.
+    """Return which loss of these rows is shown and compared with print.
 
     The best training loss is the mean over an epoch. Where the last whole epoch ends long before
     the run, or is all of it, that mean says little of where the run ended: the test loss is shown.
@@ -41,7 +41,7 @@ def shown_field(rows: Iterable[Row], protocol: str) -> str:
 
 
 def ends_early(row: Row) -> bool:
-    """Whether the last whole epoch of a run, other than its first, ends before nine tenths of it.
+    """Return whether the last whole epoch after the first ends before 90 % of the run.
 
     >>> [ends_early({"steps": steps, "epoch": 400}) for steps in (400, 1500, 3000)]
     [True, True, False]
@@ -51,7 +51,7 @@ def ends_early(row: Row) -> bool:
 
 
 def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
-    """The specs of a schedule: both protocols, every rank and group of seeds.
+    """Return the specs of a schedule: both protocols, every rank and group of seeds.
 
     >>> [spec.protocol for spec in scheduled(Schedule(10, ranks=(2,)), width=4)]
     ['fixed', 'fresh']
@@ -66,7 +66,7 @@ def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
 
 
 def two_layers(place: str, schedules: Mapping[int, Schedule], **sizes: int) -> list[Spec]:
-    """Two layers at the paper's rate for them, for each value of a field; cheap runs first.
+    """Return specs of two layers at the paper's rate, for each value of a field, cheap first.
 
     >>> specs = two_layers("tokens", {4: Schedule(10, ranks=(2,))}, width=8, copies=2)
     >>> [(spec.tokens, spec.layers, spec.learning_rate) for spec in specs]
@@ -81,7 +81,7 @@ def two_layers(place: str, schedules: Mapping[int, Schedule], **sizes: int) -> l
 
 
 def depth_words(layers: int) -> str:
-    """How deep, in words.
+    """Return the number of layers in words.
 
     >>> depth_words(1), depth_words(3)
     ('1 layer', '3 layers')
@@ -137,7 +137,7 @@ def protocol_panels(
 
 
 def _named_zero(found: Mapping[str, Mapping[Place, OverSeeds]]) -> list[str]:
-    """Curves of zero output, better told by name than drawn; unless the whole panel is that."""
+    """Return the labels of zero-output curves, which are named, not drawn, unless all are."""
     zero = [
         label
         for label, points in found.items()
@@ -147,7 +147,7 @@ def _named_zero(found: Mapping[str, Mapping[Place, OverSeeds]]) -> list[str]:
 
 
 def grouped(rows: Iterable[Row], field: str, words: str) -> dict[str, list[Row]]:
-    """Rows by the value of a field, under labels such as "N = 16".
+    """Group rows by the value of a field, under labels such as "N = 16".
 
     >>> list(grouped([{"tokens": 16}, {"tokens": 4}], "tokens", "N = {}"))
     ['N = 4', 'N = 16']
@@ -158,7 +158,7 @@ def grouped(rows: Iterable[Row], field: str, words: str) -> dict[str, list[Row]]
 
 
 def protocol_table(rows: Iterable[Row], fields: Mapping[str, str]) -> Table:
-    """For every setting: what training on a fixed set shows, and what fresh data show of it.
+    """Return, for every setting, the losses of both protocols.
 
     >>> row = {"rank": 8, "best_train_loss": 0.4, "test_loss": 0.6, "steps": 9, "epoch": 3}
     >>> both = [row | {"protocol": "fixed"}, row | {"protocol": "fresh", "test_loss": 0.5}]
