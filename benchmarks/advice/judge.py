@@ -225,69 +225,10 @@ def _joint_error(by_task: Sequence[Sequence[float]]) -> float:
     return sum(mean_and_error(one)[1] ** 2 for one in by_task) ** 0.5 / len(by_task)
 
 
-#: The kind of each judged task; tasks may also name their own.
-KINDS = {
-    "imdb": "classify",
-    "cifar10": "classify",
-    "cifar100": "classify",
-    "svhn": "classify",
-    "digits-patches": "classify",
-    "digits-pixels": "classify",
-    "in-context": "regress",
-}
-
-
-def kind_of(task: str) -> str:
-    """The kind of a task, as ``headwise.advise(task=…)`` names it."""
-    if task.startswith("farthest"):
-        return "retrieve"
-    return KINDS.get(task) or str(getattr(BENCHES[task], "kind", "unknown"))
-
-
-def evidence_rows(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Row]:
-    """What leaving the usual geometry brought on each task, with heads × rank = width."""
-    found = []
-    for one in judge(rows, inputs):
-        if one.regime == "width" and one.rule == "headwise":
-            told = next(row for row in inputs if row["task"] == one.task)
-            wanted = choices(one.task, "width")
-            scores = of_one_device(rows, one.task, told["trivial"], wanted)
-            found.append(_evidence_row(one, told, scores))
-    return found
-
-
-def _evidence_row(own: Verdict, told: Row, scores: Scores) -> Row:
-    evidence = stored_evidence(told)
-    question = Question("width", 1, evidence, tuple(sorted(scores, key=lambda g: g.qk_rank)))
-    advised, (usual,) = own.chosen[0], RULES["habit (r = 64)"](question)
-    lower = [g for g in question.choices if g.qk_rank < advised.qk_rank]
-    half = lower[-1] if lower else advised
-
-    def points(better: HeadGeometry, than: HeadGeometry) -> tuple[float, float]:
-        seeds = sorted(set(scores[better]) & set(scores[than]))
-        gaps = [100 * (scores[better][seed] - scores[than][seed]) for seed in seeds]
-        mean, error = mean_and_error(gaps)
-        return round(mean, 2), round(error, 2)
-
-    gain, gain_error = points(advised, usual)
-    pairs = {"best": own.best, "usual": usual, "advised": advised}
-    return {
-        "name": own.task,
-        "kind": kind_of(own.task),
-        "tokens": "ids" if evidence.learned else "vectors",
-        "width": evidence.width,
-        **{name: [g.heads, g.qk_rank] for name, g in pairs.items()},
-        "usual_regret": points(own.best, usual)[0],
-        "advised_regret": points(own.best, advised)[0],
-        "gain": gain,
-        "gain_error": gain_error,
-        "half_cost": points(advised, half)[0],
-        "held_out": BENCHES[own.task].judged,
-    }
-
-
 def main() -> None:
     """Judge, print, and write the page and the evidence table."""
+    from benchmarks.advice.evidence_table import evidence_row, swept_tasks
+    from benchmarks.advice.lead import LEAD_BEGIN, LEAD_END, lead_table
     from benchmarks.advice.page import report, write_page
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -295,14 +236,20 @@ def main() -> None:
     parser.add_argument("--inputs", type=Path, default=RECORD)
     parser.add_argument("--page", type=Path, help="put the tables between the marks of this page")
     parser.add_argument("--evidence", type=Path, help="write the table of evidence (JSON) here")
+    parser.add_argument(
+        "--language", type=Path, nargs="*", default=sorted(RECORDS.glob("language*.jsonl"))
+    )
     given = parser.parse_args()
     rows, inputs = read_rows(given.rows), read_rows([given.inputs])
     text = report(judge(rows, inputs), rows, inputs)
-    print(text)
+    tasks = swept_tasks(rows, inputs, read_rows(given.language))
+    lead = lead_table(tasks)
+    print(f"{lead}\n\n{text}")
     if given.page is not None:
+        write_page(given.page, lead, LEAD_BEGIN, LEAD_END)
         write_page(given.page, text)
     if given.evidence is not None:
-        lines = ",\n ".join(json.dumps(row) for row in evidence_rows(rows, inputs))
+        lines = ",\n ".join(json.dumps(evidence_row(task)) for task in tasks)
         given.evidence.write_text(f"[{lines}]\n", encoding="utf-8")
 
 

@@ -48,12 +48,12 @@ def report(verdicts: Sequence[Verdict], rows: Sequence[Row], inputs: Sequence[Ro
     return "\n\n".join(parts)
 
 
-def write_page(path: Path, text: str) -> None:
+def write_page(path: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """The tables between the marks of a page; the rest of it is left alone."""
     page = path.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def table(lines: Sequence[Sequence[str]]) -> str:

@@ -63,7 +63,7 @@ def adviser(question: Question) -> Sequence[HeadGeometry]:
     spent = max(g.parameters for g in question.choices)
     budget = Budget(parameters=spent) if question.regime == "half" else NO_LIMIT
     best = decide(
-        question.evidence, Asked(budget, fixed, any_shape=True), do_no_harm=False
+        question.evidence, Asked(budget, fixed, any_shape=True), do_no_harm=False, judged=()
     ).best.geometry
     rank = question.with_rank(best.qk_rank)
     if question.regime != "free":

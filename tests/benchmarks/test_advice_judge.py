@@ -1,18 +1,23 @@
 """The arithmetic of the judging, on rows written by hand."""
 
+import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from benchmarks.advice import judge, page
+from benchmarks.advice.evidence_table import evidence_row, swept_tasks
 from benchmarks.advice.inputs import RECORD
+from benchmarks.advice.judge_language import is_learned, judged_names, width_scores
+from benchmarks.advice.lead import advised_now, lead_table
 from benchmarks.advice.rules import RULES, Question
 from benchmarks.advice.sweep import read_rows
 from benchmarks.advice.tasks import BENCHES
 
 from headwise.advice.curves.curve import RankCurve
 from headwise.advice.evidence import Evidence
+from headwise.advice.judged import TABLE, from_row
 from headwise.advice.tokens.statistics import TokenStatistics
 
 ROOT = Path(__file__).parents[2]
@@ -219,3 +224,60 @@ def test_planted_dimensions_are_where_the_error_falls():
         whole = 1 - error[32]
         assert (1 - error[planted]) / whole > 0.75
         assert (1 - error[planted // 2]) / whole < 0.65
+
+
+LANGUAGE = read_rows(sorted(judge.RECORDS.glob("language*.jsonl")))
+PROSE, RECALL = "prose-next-token-w256-n512", "associative-w128-n128"
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    rows = read_rows(sorted(judge.RECORDS.glob("rows*.jsonl")))
+    return swept_tasks(rows, read_rows([RECORD]), LANGUAGE)
+
+
+def test_the_page_leads_with_the_advice_of_today(tasks):
+    text = (ROOT / "docs" / "advice-judged.md").read_text(encoding="utf-8")
+    lead = lead_table(tasks)
+    assert lead in text
+    assert text.index(lead) < text.index("\n## ")
+
+
+def test_the_stored_evidence_is_what_the_records_say(tasks):
+    assert json.loads(TABLE.read_text()) == [evidence_row(task) for task in tasks]
+
+
+def test_next_token_rows_are_judged_in_nats_after_the_longest_training(tasks):
+    (row,) = [evidence_row(task) for task in tasks if task.kind == "next-token"]
+    assert (row["name"], row["unit"], row["held_out"]) == (PROSE, "nats", False)
+    own = [r for r in LANGUAGE if r["task"] == PROSE and r["steps"] == 8000]
+    loss = {(r["heads"], r["seed"]): r["score"] for r in own}
+    gaps = [loss[4, seed] - loss[1, seed] for seed in range(3)]
+    mean, error = judge.mean_and_error(gaps)
+    assert (row["best"], row["usual"]) == ([1, 256], [4, 64])
+    assert (row["usual_regret"], row["usual_error"]) == (round(mean, 4), round(error, 4))
+
+
+def test_a_shorter_training_and_a_worse_rate_do_not_count():
+    one = next(r for r in LANGUAGE if r["task"] == PROSE and r["steps"] == 8000)
+    rows = [one | {"score": 3.0}, one | {"score": 2.0, "steps": 4000}]
+    rows += [one | {"score": 4.0, "rate": 0.1}, one | {"score": 1.0, "v_rank": 4}]
+    assert list(width_scores(rows, PROSE).values()) == [{one["seed"]: -3.0}]
+
+
+def test_recall_that_is_not_learned_is_no_evidence(tasks):
+    assert RECALL not in [task.name for task in tasks]
+    own = [row for row in LANGUAGE if row["task"] == RECALL]
+    assert own and not is_learned(own, RECALL)
+    assert judged_names([*own, own[0] | {"accuracy": 0.9}]) == [RECALL]
+
+
+def test_the_advice_for_a_task_does_not_see_its_own_result(tasks):
+    """A second held-out next-token task makes it leave the usual geometry; its own does not."""
+    (prose,) = [task for task in tasks if task.kind == "next-token"]
+    own = from_row(evidence_row(prose))
+    assert advised_now(prose, []).qk_rank == 64
+    better = replace(own, gain=1.0, held_out=True)
+    assert advised_now(prose, [better]).qk_rank == 64  # one task is not enough
+    both = [better, replace(better, name="another")]
+    assert advised_now(prose, both).qk_rank == own.advised[1] < 64

@@ -21,7 +21,7 @@ from headwise.advice.geometries.candidates import (
 )
 from headwise.advice.geometries.costs import Costs, content_rank, is_exact, lookup_error
 from headwise.advice.geometries.heads import usual_heads
-from headwise.advice.judged import Support, support_for
+from headwise.advice.judged import JudgedTask, Support, support_for
 from headwise.advice.question import Question, kind_of
 from headwise.advice.rule import SLACK, RankChoice, choose_rank
 from headwise.geometry import HeadGeometry
@@ -35,12 +35,13 @@ def decide(
     config: ModelConfig | None = None,
     *,
     do_no_harm: bool = True,
+    judged: Sequence[JudgedTask] | None = None,
 ) -> Advice:
     """Rank the geometries that evidence, budget and constraints leave.
 
     For a model that exists (``config``), judge what it has and offer nothing that costs more.
     With ``do_no_harm``, the usual geometry (that of the model, if one is given) leads unless
-    judged tasks of this kind support another.
+    judged tasks of this kind support another. ``judged`` replaces the stored ones.
     """
     present = None if config is None else config.geometry
     if present is not None:
@@ -56,7 +57,7 @@ def decide(
     choices = judge.ranked(offered)
     if present is not None:
         choices = _with_present(choices, judge.references[0], question)
-    support = support_for(question.task, _tokens(evidence))
+    support = support_for(question.task, _tokens(evidence), judged)
     leader = judge.usual(question) if do_no_harm else None
     kept = leader is not None and _is_kept(leader, choices[0], support, question)
     if kept:
@@ -101,7 +102,7 @@ def _is_kept(leader: Choice, first: Choice, support: Support, question: Question
     if leader.geometry == first.geometry:
         return False
     if first.rank == leader.rank:
-        return not support.tasks
+        return not support.enough
     return not support.allows(first.rank, leader.rank)
 
 

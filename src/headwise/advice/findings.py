@@ -83,8 +83,14 @@ def _evidence(answer: Answer) -> Finding:
         "fixed": answer.rank.fixed,
         "asked": answer.rank.rank,
         "usual": answer.usual.rank,
+        "enough": support.enough,
         "tasks": [task.name for task in support.tasks],
         "gains": [[task.name, task.gain, task.gain_error] for task in support.tasks],
+        "trials": [
+            [task.name, *task.best, task.usual_regret, task.usual_error, task.unit]
+            for task in support.tasks
+            if task.usual_regret > 2 * task.usual_error
+        ],
     }
     return Finding("evidence", values)
 

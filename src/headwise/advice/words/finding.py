@@ -43,9 +43,11 @@ def _evidence(v: Values) -> str:
         why = f"no judged {kind}{on} show that rank {v['asked']} is better"
         if v["tokens"] == "none":
             why = "without data no judged task applies"
+        elif v["tasks"] and not v["enough"]:
+            why = f"{kind} need two judged tasks, one held out, before another is advised"
         elif v["tasks"]:
             why = f"on judged {kind}{on} ({', '.join(v['tasks'])}) leaving it did not pay off"
-        return f"{lead} leads, since {why}. The others are worth a trial."
+        return f"{lead} leads, since {why}. {_worth_a_trial(v)}"
     if not v["tasks"]:
         return f"There are no judged {kind}{on}; the tokens ask for the usual geometry anyway."
     gains = ", ".join(f"{name} {gain:+.1f} ± {error:.1f}" for name, gain, error in v["gains"][:4])
@@ -53,6 +55,17 @@ def _evidence(v: Values) -> str:
     return (
         f"Judged {kind}{on} support it: gain of the rank that the tokens ask for over the usual "
         f"one, in points: {gains}{more}."
+    )
+
+
+def _worth_a_trial(v: Values) -> str:
+    """What did better on the judged tasks if they are too few to advise it; else the others."""
+    if v["enough"] or not v["trials"]:
+        return "The others are worth a trial."
+    return " ".join(
+        f"{counted(heads, 'head').capitalize()} of rank {rank} is worth a trial: "
+        f"{gain:.3f} ± {error:.3f} {unit} better on {name}."
+        for name, heads, rank, gain, error, unit in v["trials"]
     )
 
 

@@ -1,0 +1,145 @@
+"""The table of evidence that the advice rests on: one row for each judged task.
+
+All geometries of a row have heads × rank = width. Regrets and gains are paired by seed: points of
+accuracy, points of the error without attention, or nats of validation loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.advice.inputs import stored_evidence
+from benchmarks.advice.judge import Scores, choices, judge, mean_and_error, of_one_device
+from benchmarks.advice.judge_language import INPUTS, judged_names, width_scores
+from benchmarks.advice.language_tasks import TASKS
+from benchmarks.advice.rules import RULES, Question
+from benchmarks.advice.sweep import Row, read_rows
+from benchmarks.advice.tasks import BENCHES
+
+from headwise.advice.evidence import Evidence
+from headwise.geometry import HeadGeometry
+
+#: The kind of each judged task, as ``headwise.advise(task=…)`` names it.
+KINDS = {
+    "imdb": "classify",
+    "cifar10": "classify",
+    "cifar100": "classify",
+    "svhn": "classify",
+    "digits-patches": "classify",
+    "digits-pixels": "classify",
+    "in-context": "regress",
+}
+
+#: The kinds of language tasks that ``headwise.advise`` has another name for.
+LANGUAGE_KINDS = {"recall": "retrieve", "token-classes": "classify"}
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A task whose splits of the width were all trained."""
+
+    name: str
+    kind: str
+    held_out: bool
+    evidence: Evidence
+    scores: Scores
+    unit: str
+
+    @property
+    def splits(self) -> tuple[HeadGeometry, ...]:
+        """What was trained, smallest rank first."""
+        return tuple(sorted(self.scores, key=lambda g: g.qk_rank))
+
+    @property
+    def best(self) -> HeadGeometry:
+        """The split with the highest mean score."""
+        return max(self.splits, key=lambda g: mean_and_error(list(self.scores[g].values()))[0])
+
+    @property
+    def question(self) -> Question:
+        """What a rule is asked: which of the splits?"""
+        return Question("width", 1, self.evidence, self.splits)
+
+    def gap(self, better: HeadGeometry, than: HeadGeometry) -> tuple[float, float]:
+        """The mean paired difference of two splits, and its standard error."""
+        ours, theirs = self.scores[better], self.scores[than]
+        seeds = sorted(set(ours) & set(theirs))
+        mean, error = mean_and_error([ours[seed] - theirs[seed] for seed in seeds])
+        digits = 2 if self.unit == "points" else 4
+        return round(mean, digits), round(error, digits)
+
+
+def kind_of(task: str) -> str:
+    """The kind of a task, as ``headwise.advise(task=…)`` names it."""
+    if task in TASKS:
+        return LANGUAGE_KINDS.get(TASKS[task].kind, TASKS[task].kind)
+    return "retrieve" if task.startswith("farthest") else KINDS[task]
+
+
+def stored(inputs: Iterable[Row]) -> dict[str, Evidence]:
+    """The stored evidence by task."""
+    return {row["task"]: stored_evidence(row) for row in inputs}
+
+
+def swept_tasks(
+    rows: Sequence[Row], inputs: Sequence[Row], language: Sequence[Row] = ()
+) -> list[Swept]:
+    """The tasks that are evidence: every split of the width trained, and the task learned."""
+    return [*_small(rows, inputs), *_language(language)]
+
+
+def _small(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Swept]:
+    told = {row["task"]: row for row in inputs}
+    complete = dict.fromkeys(v.task for v in judge(rows, inputs) if v.regime == "width")
+    found = []
+    for name in complete:
+        wanted = choices(name, "width")
+        scores = of_one_device(rows, name, told[name]["trivial"], wanted)
+        points = {g: {s: 100 * x for s, x in seeds.items()} for g, seeds in scores.items()}
+        held_out, evidence = BENCHES[name].judged, stored_evidence(told[name])
+        found.append(Swept(name, kind_of(name), held_out, evidence, points, "points"))
+    return found
+
+
+def _language(rows: Sequence[Row]) -> list[Swept]:
+    known = stored(read_rows([INPUTS]))
+    return [
+        Swept(
+            name,
+            kind_of(name),
+            TASKS[name].held_out,
+            known[name],
+            width_scores(rows, name),
+            "nats",
+        )
+        for name in judged_names(rows)
+        if name in known
+    ]
+
+
+def evidence_row(task: Swept) -> Row:
+    """What leaving the usual geometry brought on a task."""
+    (advised,), (usual,) = RULES["headwise"](task.question), RULES["habit (r = 64)"](task.question)
+    lower = [g for g in task.splits if g.qk_rank < advised.qk_rank]
+    half = lower[-1] if lower else advised
+    usual_regret, usual_error = task.gap(task.best, usual)
+    advised_regret, advised_error = task.gap(task.best, advised)
+    gain, gain_error = task.gap(advised, usual)
+    pairs = {"best": task.best, "usual": usual, "advised": advised}
+    return {
+        "name": task.name,
+        "kind": task.kind,
+        "tokens": "ids" if task.evidence.learned else "vectors",
+        "width": task.evidence.width,
+        **{name: [g.heads, g.qk_rank] for name, g in pairs.items()},
+        "unit": task.unit,
+        "usual_regret": usual_regret,
+        "usual_error": usual_error,
+        "advised_regret": advised_regret,
+        "advised_error": advised_error,
+        "gain": gain,
+        "gain_error": gain_error,
+        "half_cost": task.gap(advised, half)[0],
+        "held_out": task.held_out,
+    }

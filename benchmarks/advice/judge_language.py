@@ -1,0 +1,101 @@
+"""Judge the splits of the width on the language tasks, in nats of validation loss.
+
+    python -m benchmarks.advice.judge_language [--data local/language]
+
+The command measures the tokens of every trained task that has no stored evidence yet. The rows
+themselves are read by ``benchmarks.advice.judge``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.advice.language_tasks import TASKS, Task
+from benchmarks.advice.sweep import Row, read_rows
+from benchmarks.recording import provenance
+
+from headwise.geometry import HeadGeometry
+
+RECORDS = Path(__file__).parent / "records"
+INPUTS = RECORDS / "inputs_language.jsonl"
+
+#: Below this accuracy a recall task has not been learned, so its splits say nothing.
+LEARNED = 0.5
+
+Scores = dict[HeadGeometry, dict[int, float]]
+
+
+def width_scores(rows: Iterable[Row], task: str) -> Scores:
+    """Minus the loss in nats by split of the width and seed.
+
+    Only the longest training counts, and of several learning rates the best of each split.
+    """
+    own = [row for row in rows if row["task"] == task and _splits_the_width(row)]
+    longest = max((row["steps"] for row in own), default=0)
+    by_rate: dict[HeadGeometry, dict[float, dict[int, float]]] = {}
+    for row in own:
+        if row["steps"] == longest and row["score"] is not None:
+            seeds = by_rate.setdefault(_geometry(row), {}).setdefault(row["rate"], {})
+            seeds[row["seed"]] = -row["score"]
+    return {g: max(rates.values(), key=_mean) for g, rates in by_rate.items()}
+
+
+def _mean(seeds: dict[int, float]) -> float:
+    return sum(seeds.values()) / len(seeds)
+
+
+def _geometry(row: Row) -> HeadGeometry:
+    return HeadGeometry(row["width"], row["heads"], row["heads"], row["qk_rank"], row["v_rank"])
+
+
+def _splits_the_width(row: Row) -> bool:
+    return row["qk_rank"] == row["v_rank"] and row["heads"] * row["qk_rank"] == row["width"]
+
+
+def is_learned(rows: Iterable[Row], task: str) -> bool:
+    """Whether the rows of a task are evidence: recall counts once some split has learned it."""
+    own = [row for row in rows if row["task"] == task]
+    if not own or own[0]["kind"] != "recall":
+        return bool(own)
+    return max(row["accuracy"] for row in own) >= LEARNED
+
+
+def judged_names(rows: Sequence[Row]) -> list[str]:
+    """The tasks that are trained and learned, in the order of their list."""
+    return [name for name in TASKS if is_learned(rows, name)]
+
+
+def measured(task: Task, folder: Path) -> Row:
+    """Measure what the adviser sees of a task before training."""
+    from headwise.advice.curves.measured import Sampling
+    from headwise.advice.evidence import measured_evidence
+    from headwise.advice.tokens.source import Reading
+    from headwise.advice.tokens.token_set import token_set, with_vocabulary
+
+    ids = task.load(folder, "cpu").validation().ids
+    tokens = with_vocabulary(token_set(ids, task.shape.width, task.name), task.shape.vocabulary)
+    sampling = Sampling(0, mask="causal" if task.shape.causal else "none")
+    evidence = measured_evidence(tokens, Reading(), sampling)
+    return {"task": task.name, "evidence": asdict(evidence), **provenance("cpu", "float64", 0)}
+
+
+def main() -> None:
+    """Measure the trained tasks whose evidence is not stored yet."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path("local/language"))
+    given = parser.parse_args()
+    known = {row["task"] for row in read_rows([INPUTS])}
+    rows = read_rows(sorted(RECORDS.glob("language*.jsonl")))
+    for name in judged_names(rows):
+        if name not in known:
+            row = measured(TASKS[name], given.data)
+            with INPUTS.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

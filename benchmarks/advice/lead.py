@@ -1,0 +1,72 @@
+"""The table that leads docs/advice-judged.md: the advice of today, task by task.
+
+The advice for a task is made from the results of the other tasks alone. It is what
+``headwise.advise(tokens, task=kind)`` would say if this task had never been trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.advice.evidence_table import Swept, evidence_row
+from benchmarks.advice.page import table
+from benchmarks.advice.rules import RULES
+
+from headwise.advice.decide import decide
+from headwise.advice.judged import JudgedTask, from_row
+from headwise.advice.question import Question
+from headwise.geometry import HeadGeometry
+
+LEAD_BEGIN = "<!-- lead: begin (made by benchmarks.advice.judge) -->"
+LEAD_END = "<!-- lead: end -->"
+
+NAMES = (
+    "task kind",
+    "task",
+    "best",
+    "usual",
+    "advised",
+    "regret of usual",
+    "regret of advised",
+    "held out",
+)
+
+
+def advised_now(task: Swept, others: Sequence[JudgedTask]) -> HeadGeometry:
+    """The split that the advice names, made from the results of other tasks.
+
+    A rank that was not trained is rounded up.
+    """
+    found = decide(task.evidence, Question(task=task.kind), judged=others)
+    return task.question.with_rank(found.best.rank)
+
+
+def lead_table(tasks: Sequence[Swept]) -> str:
+    """The table as Markdown, kinds together."""
+    judged = [from_row(evidence_row(task)) for task in tasks]
+    ordered = sorted(tasks, key=lambda task: task.kind)
+    lines = [
+        _line(task, advised_now(task, [one for one in judged if one.name != task.name]))
+        for task in ordered
+    ]
+    return table([NAMES, *lines])
+
+
+def _line(task: Swept, advised: HeadGeometry) -> list[str]:
+    (usual,) = RULES["habit (r = 64)"](task.question)
+    return [
+        task.kind,
+        task.name,
+        *(f"{g.heads} × {g.qk_rank}" for g in (task.best, usual, advised)),
+        _regret(task, usual),
+        _regret(task, advised),
+        "yes" if task.held_out else "no",
+    ]
+
+
+def _regret(task: Swept, chosen: HeadGeometry) -> str:
+    value, error = task.gap(task.best, chosen)
+    if chosen == task.best:
+        return "0 (the best)"
+    digits = 1 if task.unit == "points" else 3
+    return f"{value:.{digits}f} ± {error:.{digits}f} {task.unit}"
