@@ -59,3 +59,23 @@ def test_cold_softmax_is_hardmax():
     """In units of a small temperature the logits are far apart, and the two ranks meet."""
     logits = random_head_logits(80, 8, 10, seed=3)
     assert torch.equal(count(LogWeights(logits * 1e6)).values, hardmax_rank(LogWeights(logits)))
+
+
+@pytest.mark.parametrize(
+    ("n", "scale", "method"),
+    [
+        (40, 1.0, "near-hardmax"),
+        (40, 0.2, "svd"),
+        (100, 0.1, "qr"),
+        (200, 0.001, "sketch"),
+        (400, 0.02, "deflation"),
+    ],
+)
+def test_measure_and_count_give_the_same_interval(n, scale, method):
+    logits = LogWeights(random_head_logits(n, 4, 2, seed=6, scale=scale))
+    counted, measured = count(logits), measure(logits)
+    assert set(counted.methods) == {method}
+    assert torch.equal(counted.low, measured.rank.low)
+    assert torch.equal(counted.high, measured.rank.high)
+    truth = (singular_values(torch.softmax(logits.values, -1)) >= 1e-8).sum(-1)
+    assert bool(((counted.low <= truth) & (truth <= counted.high)).all())

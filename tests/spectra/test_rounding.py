@@ -7,8 +7,8 @@ import torch
 
 from headwise.spectra import LogWeights, count
 from headwise.spectra.batches import doubt, flat_batch
-from headwise.spectra.exact import svd_spectrum
 from headwise.spectra.rounding import factorisation_error, storage_error
+from headwise.spectra.spectrum import svd_spectrum
 from oracles import normal, random_head_logits, singular_values
 
 

@@ -15,9 +15,9 @@ from headwise.spectra.deflation import (
     smallest_singular_value,
     triangles,
 )
-from headwise.spectra.exact import svd_spectrum
 from headwise.spectra.ranks import numerical_rank
 from headwise.spectra.sketch import MAYBE_FULL, PROMISING, SHARES, count_by_sketch
+from headwise.spectra.spectrum import svd_spectrum
 
 #: Below this size a singular value decomposition is cheapest.
 SMALLEST_QR = 48

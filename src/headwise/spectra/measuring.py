@@ -89,44 +89,93 @@ class Measurement:
 def count(
     source: Source, tolerance: Tolerance | float = PAPER_TOLERANCE, method: str = "cheapest"
 ) -> Counts:
-    """The numerical rank of each matrix: how many singular values are at least ε.
+    """Count the singular values of at least ε of each matrix, without computing all of them.
 
-    ``method`` is the cheapest that can answer, or one of "near-hardmax", "dense", "svd" and
-    "inertia" by name; each Certificate says which was taken. A tolerance relative to σ₁ needs the
-    whole spectrum and takes no method.
+    Args:
+        source: Matrices (..., rows, columns), or ``LogWeights`` whose softmax is the matrix.
+        tolerance: The rule for ε, or ε itself.
+        method: "cheapest", or one of "near-hardmax", "dense", "svd" and "inertia". A tolerance
+            relative to σ₁ needs all singular values and ignores the method.
 
-    >>> int(count(torch.ones(5, 5, dtype=torch.float64)))
-    1
+    Returns:
+        One certificate per matrix; each names the method that counted.
+
+    Raises:
+        BadInputError: If the input is not a matrix of finite numbers, or the method is unknown.
+
+    Example:
+        >>> int(count(torch.ones(5, 5, dtype=torch.float64)))
+        1
     """
-    given, tolerance = as_source(source), as_tolerance(tolerance)
-    if isinstance(tolerance, Absolute):
-        return count_at(given, tolerance.epsilon, method)
-    return _rank(whole_spectrum(given), tolerance, given)[0]
+    given, rule = as_source(source), as_tolerance(tolerance)
+    return _certified(given, rule, method=method)[0]
 
 
 def spectrum(source: Source) -> Spectrum:
-    """All singular values of each matrix.
+    """Compute all singular values of each matrix.
 
-    >>> spectrum(torch.eye(2, dtype=torch.float64)).values
-    tensor([1., 1.], dtype=torch.float64)
+    Args:
+        source: Matrices (..., rows, columns), or ``LogWeights`` whose softmax is the matrix.
+
+    Returns:
+        The singular values, largest first, with a bound on their error.
+
+    Raises:
+        BadInputError: If the input is not a matrix of finite numbers.
+
+    Example:
+        >>> spectrum(torch.eye(2, dtype=torch.float64)).values
+        tensor([1., 1.], dtype=torch.float64)
     """
     return whole_spectrum(as_source(source))
 
 
 def measure(source: Source, tolerance: Tolerance | float = PAPER_TOLERANCE) -> Measurement:
-    """Rank, spectrum and the numbers that follow from it, for each matrix of a batch.
+    """Measure the rank, the singular values and what follows from them, for each matrix.
 
-    >>> int(measure(LogWeights(torch.zeros(3, 3, dtype=torch.float64))).rank)
-    1
+    If you need only the rank, call ``count``: it is faster and gives the same interval.
+
+    Args:
+        source: Matrices (..., rows, columns), or ``LogWeights`` whose softmax is the matrix.
+        tolerance: The rule for ε, or ε itself.
+
+    Returns:
+        The certified ranks, and the spectrum.
+
+    Raises:
+        BadInputError: If the input is not a matrix of finite numbers.
+
+    Example:
+        >>> int(measure(LogWeights(torch.zeros(3, 3, dtype=torch.float64))).rank)
+        1
     """
-    given, tolerance = as_source(source), as_tolerance(tolerance)
+    given, rule = as_source(source), as_tolerance(tolerance)
     found = whole_spectrum(given)
-    rank, epsilon = _rank(found, tolerance, given)
+    rank, epsilon = _certified(given, rule, found=found)
+    return Measurement(rank, found, rule, epsilon, given.shape, given.dtype)
+
+
+def _certified(
+    given: Tensor | LogWeights,
+    rule: Tolerance,
+    *,
+    found: Spectrum | None = None,
+    method: str = "cheapest",
+) -> tuple[Counts, Tensor]:
+    """Count, and say at which ε: the one place that chooses between counting and reading off.
+
+    A spectrum that is known already gives the count for nothing. Only if it leaves a count open
+    is the matrix counted by itself.
+    """
+    if found is None and isinstance(rule, Absolute):
+        rank = count_at(given, rule.epsilon, method)
+        return rank, torch.full_like(rank.delta, rule.epsilon)
+    rank, epsilon = _rank(whole_spectrum(given) if found is None else found, rule, given)
     exact = given.is_exact if isinstance(given, LogWeights) else given.dtype == torch.float64
-    if isinstance(tolerance, Absolute) and exact and not bool(rank.exact.all()):
-        # Input that was rounded stays in doubt; a method that drops nothing can settle the rest.
-        rank = _narrower(rank, count_at(given, tolerance.epsilon, "dense"))
-    return Measurement(rank, found, tolerance, epsilon, given.shape, given.dtype)
+    if isinstance(rule, Absolute) and exact and not bool(rank.exact.all()):
+        # Rounded input stays in doubt; for exact input a method that drops nothing may decide.
+        rank = _narrower(rank, count_at(given, rule.epsilon, "dense"))
+    return rank, epsilon
 
 
 def _rank(

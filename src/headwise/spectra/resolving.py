@@ -8,10 +8,9 @@ from torch import Tensor
 
 from headwise.spectra.batches import dense_chunks, flat_batch
 from headwise.spectra.dominant import dominant_entries, dominant_weights
-from headwise.spectra.exact import svd_spectrum
 from headwise.spectra.near_hardmax import block_rounding, spectrum_near_hardmax
 from headwise.spectra.sources import LogWeights
-from headwise.spectra.spectrum import Spectrum
+from headwise.spectra.spectrum import Spectrum, svd_spectrum
 
 #: Entries are dropped as if the smallest singular value of interest were this.
 FINEST = 1e-9

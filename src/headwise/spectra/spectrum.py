@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from headwise.errors import UndecidedError
 from headwise.shapes import Float
+from headwise.spectra.rounding import factorisation_error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,3 +57,14 @@ class Spectrum:
                 hint="take the whole spectrum, or ask for the stable rank",
             )
         return self.values
+
+
+def svd_spectrum(matrix: Float[Tensor, "*batch n m"]) -> Spectrum:
+    """Return all singular values by a float64 decomposition, the reference for other methods.
+
+    >>> svd_spectrum(torch.diag(torch.tensor([1.0, 2.0]))).values
+    tensor([2., 1.], dtype=torch.float64)
+    """
+    values = torch.linalg.svdvals(matrix.double())
+    error = factorisation_error(values[..., 0], max(matrix.shape[-2:]))
+    return Spectrum(values, error=error, methods=("svd",) * error.numel())
