@@ -21,9 +21,13 @@ import torch
 from headwise import __version__
 from headwise.randomness import stream
 from headwise.spectra import Absolute, Estimate, LogWeights, count
-from headwise.theory import corrected_law, finite_law, predict_ratio, simulate_ratio, softmax_ratio
 from headwise.theory.ensembles import IndependentHead
+from headwise.theory.fluctuation import corrected_law
+from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
+from headwise.theory.prediction import predict_ratio
+from headwise.theory.softening import softmax_ratio
+from headwise.theory.under_mask import law_share
 
 RECORD = Path(__file__).parent / "records" / "law_cpu_202611.json"
 SEED = 2026
@@ -44,8 +48,8 @@ def speed():
     lengths = torch.logspace(math.log10(2), 12, 100, dtype=torch.float64).round().unsqueeze(-1)
     dims = torch.logspace(0, 5, 100, dtype=torch.float64).round()
     return {
-        "one_value_seconds": best_of(50, lambda: finite_law(1024, 64)),
-        "table_100x100_seconds": best_of(5, lambda: finite_law(lengths, dims)),
+        "one_value_seconds": best_of(50, lambda: law_share(1024, 64)),
+        "table_100x100_seconds": best_of(5, lambda: law_share(lengths, dims)),
     }
 
 
@@ -57,7 +61,7 @@ def agreement():
             n = 2**power
             draws = max(3, min(3000, 2**16 // n))
             seen = simulate_ratio(IndependentHead(n, dim), draws, SEED + power)
-            laws = {"law": float(finite_law(n, dim)), "corrected": corrected_law(n, dim)}
+            laws = {"law": float(law_share(n, dim)), "corrected": corrected_law(n, dim)}
             rows.append(row(n, dim, seen, **laws))
             print(rows[-1], flush=True)
     return rows
@@ -81,7 +85,7 @@ def long_sequences():
     rows = []
     for n, dim in [(2**17, 16), (2**20, 32), (10**9, 32), (10**9, 64), (10**12, 64)]:
         seen = neighbourhood_ratio(n, dim, draws=3000, seed=SEED)
-        rows.append(row(n, dim, seen, law=float(finite_law(n, dim))))
+        rows.append(row(n, dim, seen, law=float(law_share(n, dim))))
         print(rows[-1], flush=True)
     return rows
 

@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from headwise.theory import critical_head_dim, finite_law, heads_needed
+from headwise.theory.harmonics import heads_needed
 from headwise.theory.scaling import saturation_constant, scaling
+from headwise.theory.under_mask import critical_head_dim, law_share
 
 HERE = Path(__file__).parent
 RECORD = HERE.parent / "benchmarks" / "records" / "law_cpu_202611.json"
@@ -31,7 +32,7 @@ def law_curves(record: dict) -> Figure:
     dims = np.unique(np.geomspace(1, 1024, 60).round())
     simulated = record["agreement"] + record["small_dims"]
     for index, n in enumerate((32, 512, 4096, 16384)):
-        axes.plot(dims, finite_law(n, dims), linestyle=STYLES[index], color=GREYS[index])
+        axes.plot(dims, law_share(n, dims), linestyle=STYLES[index], color=GREYS[index])
         rows = [row for row in simulated if row["length"] == n]
         axes.errorbar(
             [row["head_dim"] for row in rows],

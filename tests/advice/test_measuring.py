@@ -16,7 +16,8 @@ from headwise.advice.tokens.source import Reading
 from headwise.advice.tokens.token_set import TokenSet
 from headwise.attention import Causal
 from headwise.randomness import stream, stream_seed
-from headwise.theory import finite_law, plateau_ratio
+from headwise.theory.plateau import plateau_ratio
+from headwise.theory.under_mask import law_share
 
 
 def white(length=16, width=8, sequences=6):
@@ -57,7 +58,7 @@ def test_a_rank_is_what_a_plain_decomposition_counts(start, mask):
 def test_nearly_orthonormal_tokens_follow_the_law():
     tokens = torch.randn(8, 64, 256, generator=torch.Generator().manual_seed(1)).double()
     curve = measured_curve(TokenSet(tokens, 256, "given"), "paper", Sampling())
-    law = finite_law(64, [16, 64])
+    law = law_share(64, [16, 64])
     for dim, wanted in zip((16, 64), law.tolist(), strict=True):
         # ε-rank counts near ties that the hardmax does not, and tokens are not quite orthonormal.
         assert abs(curve.at(dim) - wanted) < 0.07

@@ -15,7 +15,7 @@ from headwise.advice.curves.curve import (
 from headwise.advice.evidence import Evidence
 from headwise.advice.rule import SLACK, choose_rank
 from headwise.advice.tokens.statistics import TokenStatistics
-from headwise.theory import critical_head_dim
+from headwise.theory.under_mask import critical_head_dim
 
 
 def curve(means, start="model", half=0.0, dims=(1, 2, 4, 8, 16, 32)):

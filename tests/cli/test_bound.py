@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+import headwise
 from headwise.cli.app import main
+from headwise.cli.bound import counted
 
 
 def run(capsys, *arguments):
@@ -46,6 +48,29 @@ def test_astronomic_numbers_pass(capsys):
 
 
 @pytest.mark.parametrize(
+    ("heads", "words"),
+    [
+        (1, "1 head"),
+        (999_999, "999,999 heads"),
+        (7_739_990, "7.74 million heads"),
+        (999_999_999, "1 billion heads"),
+        (1.5e14, "150 trillion heads"),
+        (9.999e14, "1·10¹⁵ heads"),
+        (2.2e37, "2.2·10³⁷ heads"),
+    ],
+)
+def test_numbers_of_heads_are_readable(heads, words):
+    assert counted(heads) == words
+
+
+def test_millions_are_printed_as_such(capsys):
+    out = run(capsys, "--width", "64", "--rank", "1", "--error", "0.1")[1]
+    found = headwise.bound(64, 1, error=0.1)
+    assert f"{counted(found.heads)} of rank 1" in " ".join(out.split())
+    assert "million heads" in out
+
+
+@pytest.mark.parametrize(
     ("option", "words"),
     [(("--heads", "8"), "have error at least"), (("--error", "0.1"), "needs at least")],
 )
@@ -65,8 +90,12 @@ def test_in_words(capsys, option, words):
         (("--width", "8.5", "--rank", "2", "--heads", "2"), 2, "width must be a whole number"),
         (("--width", "8", "--rank", "2", "--error", "0"), 1, "at most 0.5"),
         (("--width", "8", "--rank", "2", "--error", "0.6"), 1, "at most 0.5"),
-        (("--width", "8", "--rank", "2"), 2, "either --heads or --error"),
-        (("--width", "8", "--rank", "2", "--heads", "1", "--error", "0.1"), 2, "not both"),
+        (("--width", "8", "--rank", "2"), 2, "either heads or error, got neither"),
+        (
+            ("--width", "8", "--rank", "2", "--heads", "1", "--error", "0.1"),
+            2,
+            "heads or error, got both",
+        ),
         (("--width", "8", "--rank", "2", "--heads", "1", "--values", "odd"), 2, "odd"),
     ],
 )

@@ -7,9 +7,11 @@ import json
 import pytest
 
 from headwise.cli.app import main
-from headwise.cli.law_curve import curve_of, terminal_plot
-from headwise.theory import barrier_ratio, corrected_law, critical_head_dim, ready_ratio
-from headwise.theory.ready import UPPER_BOUND
+from headwise.cli.law_curve import terminal_plot
+from headwise.theory import law
+from headwise.theory.fluctuation import corrected_law
+from headwise.theory.ready import UPPER_BOUND, ready_ratio
+from headwise.theory.under_mask import barrier_ratio, critical_head_dim
 
 
 def run(capsys, *arguments):
@@ -101,7 +103,7 @@ def test_table_as_json_lists_every_row(capsys):
 
 
 def test_plot_rises_to_the_barrier():
-    lines = terminal_plot(curve_of(500, 0.9)).splitlines()[1:15]
+    lines = terminal_plot(law(500)).splitlines()[1:15]
     heights = {}
     for row, line in enumerate(lines):
         for column, mark in enumerate(line):

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from headwise.experiments.simulate_long_rank import SimulateLongRank, tensorfloat32
 from headwise.randomness import stream
-from headwise.theory import corrected_law
+from headwise.theory.fluctuation import corrected_law
 
 LENGTH, HEAD_DIM = 1024, 5
 

@@ -12,9 +12,9 @@ from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.theory import barrier
 from headwise.theory.ensembles import IndependentHead, InputHead, PlateauHead
-from headwise.theory.law import barrier_ratio
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.plateau import concatenated_rank, concatenated_ratio, plateau_ratio
+from headwise.theory.under_mask import barrier_ratio
 
 
 def test_softmax_row_bound_is_reached_when_all_runners_up_tie():

@@ -11,15 +11,15 @@ from scipy import special
 from headwise.attention.masks import Causal, SlidingWindow
 from headwise.errors import BadInputError, TooLargeError
 from headwise.masks import checked_mask
-from headwise.theory import barrier_ratio, critical_head_dim, predict_ratio, ready_ratio
 from headwise.theory.causal import causal_share
 from headwise.theory.columns import column_share
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
 from headwise.theory.numerics import rule_between
 from headwise.theory.picking import norm_density, odds
-from headwise.theory.ready import LAW_ERROR
-from headwise.theory.under_mask import law_share
+from headwise.theory.prediction import predict_ratio
+from headwise.theory.ready import LAW_ERROR, ready_ratio
+from headwise.theory.under_mask import barrier_ratio, critical_head_dim, law_share
 
 
 def row_by_row(n, d):

@@ -14,16 +14,16 @@ from scipy import integrate, special, stats
 from headwise.errors import BadInputError, InaccurateError
 from headwise.randomness import stream
 from headwise.theory import picking
+from headwise.theory.columns import MAX_HEAD_DIM, MAX_LENGTH
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.fluctuation import corrected_law, meeting_probability
-from headwise.theory.law import (
-    MAX_HEAD_DIM,
-    MAX_LENGTH,
-    barrier_ratio,
-    critical_head_dim,
-    finite_law,
-)
 from headwise.theory.montecarlo import simulate_ratio
+from headwise.theory.under_mask import barrier_ratio, critical_head_dim, law_share
+
+
+def finite_law(length, head_dim) -> torch.Tensor:
+    """The law as a tensor, to compare with torch.testing."""
+    return torch.as_tensor(law_share(length, head_dim))
 
 
 def odds_by_mpmath(n: int, d: int, rho: float) -> float:

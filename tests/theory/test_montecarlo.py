@@ -17,7 +17,6 @@ from headwise.theory.ensembles import (
     normal,
     uniform,
 )
-from headwise.theory.law import barrier_ratio
 from headwise.theory.montecarlo import (
     _used_columns,
     hardmax_choices,
@@ -25,6 +24,7 @@ from headwise.theory.montecarlo import (
     simulate_to,
 )
 from headwise.theory.planar import line_ratio
+from headwise.theory.under_mask import barrier_ratio
 
 
 def test_conditional_mean_is_the_mean_over_all_choices_of_queries():

@@ -7,11 +7,11 @@ import pytest
 from headwise.errors import BadInputError, TooLargeError
 from headwise.progress import NoProgress
 from headwise.theory.ensembles import IndependentHead
-from headwise.theory.law import finite_law
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
 from headwise.theory.planar import plane_ratio
 from headwise.theory.prediction import LAW_ERROR, predict_ratio
+from headwise.theory.under_mask import law_share
 
 
 @pytest.mark.parametrize(("d", "seed"), [(2, 0), (4, 1), (10, 2), (24, 3)])
@@ -30,7 +30,7 @@ def test_simulation_around_single_keys_agrees_with_the_exact_plane():
 @pytest.mark.parametrize(("n", "d"), [(10**9, 64), (10**12, 64)])
 def test_at_great_lengths_it_agrees_with_the_law(n, d):
     near = neighbourhood_ratio(n, d, draws=800)
-    assert near.mean == pytest.approx(float(finite_law(n, d)), abs=4 * near.stderr)
+    assert near.mean == pytest.approx(float(law_share(n, d)), abs=4 * near.stderr)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_long_sequences_are_answered_within_five_percent():
     found = predict_ratio(2**17, 12)
     assert found.method == "simulation"
     assert found.error < 0.055 * found.ratio
-    assert found.ratio < float(finite_law(2**17, 12))
+    assert found.ratio < float(law_share(2**17, 12))
 
 
 def test_what_cannot_be_known_is_refused():

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwise.errors import BadInputError
-from headwise.theory import corrected_law, ready_ratio
 from headwise.theory.columns import column_share
 from headwise.theory.ensembles import IndependentHead
+from headwise.theory.fluctuation import corrected_law
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
 from headwise.theory.planar import line_ratio, plane_ratio
-from headwise.theory.ready import UPPER_BOUND, table
+from headwise.theory.ready import UPPER_BOUND, ready_ratio, table
 from headwise.theory.under_mask import law_share
 
 

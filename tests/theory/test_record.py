@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headwise.theory import corrected_law, finite_law
+from headwise.theory.fluctuation import corrected_law
 from headwise.theory.prediction import LAW_ERROR
 from headwise.theory.softening import ERROR_INSIDE, ERROR_OUTSIDE
+from headwise.theory.under_mask import law_share
 
 RECORD = Path(__file__).parents[2] / "benchmarks" / "records" / "law_cpu_202611.json"
 
@@ -52,6 +53,6 @@ def test_speed_is_as_promised(record):
 
 def test_the_present_code_still_gives_the_recorded_laws(record):
     for row in record["agreement"][::7]:
-        assert float(finite_law(row["length"], row["head_dim"])) == pytest.approx(row["law"])
+        assert float(law_share(row["length"], row["head_dim"])) == pytest.approx(row["law"])
         found = corrected_law(row["length"], row["head_dim"])
         assert found == pytest.approx(row["corrected"], rel=1e-9)

@@ -12,8 +12,8 @@ from scipy import sparse
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.spectra import Absolute, Estimate, LogWeights, count
-from headwise.theory.law import finite_law
 from headwise.theory.softening import KEPT_LIMIT, _RowEntries, softmax_ratio
+from headwise.theory.under_mask import law_share
 
 
 def simulated(n: int, d: int, temperature: float, epsilon: float, draws: int) -> Estimate:
@@ -27,7 +27,7 @@ def simulated(n: int, d: int, temperature: float, epsilon: float, draws: int) ->
 @pytest.mark.parametrize(("n", "d"), [(2, 16), (200, 16), (1024, 64), (50, 1)])
 def test_cold_softmax_is_the_law(n, d):
     found = softmax_ratio(n, d, temperature=1e-12)
-    assert found.ratio == pytest.approx(float(finite_law(n, d)), abs=1e-6)
+    assert found.ratio == pytest.approx(float(law_share(n, d)), abs=1e-6)
     assert found.kept == pytest.approx(1, abs=1e-6)
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headwise.errors import BadInputError
 from headwise.masks import MaskName
 
 if TYPE_CHECKING:
-    from headwise.theory import Prediction
+    from headwise import Law
+
+#: How the name of a figure's file may end.
+FORMATS = (".png", ".svg", ".pdf")
 
 Length = Annotated[
     float, typer.Option("--length", help="Number of tokens n, 2 to 1e12.", show_default=False)
 ]
-HeadDim = Annotated[
+HeadDims = Annotated[
     float | None,
     typer.Option("--head-dim", help="Head dimension d_h, 1 to 1e5.", show_default="a table"),
 ]
@@ -34,73 +38,62 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 def law(
     length: Length,
-    head_dim: HeadDim = None,
+    head_dims: HeadDims = None,
     fraction: Fraction = 0.9,
     mask: Masked = "none",
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the rank of a random attention head, as a share of the length."""
-    if plot is not None:
-        from headwise.cli.law_figure import refuse_unwritable
+    import headwise
+    from headwise.cli.console import emphasised, note, print_json, screen
+    from headwise.cli.law_curve import table, terminal_plot
+    from headwise.cli.progress_bar import progress_bar
 
+    if plot is not None:
         refuse_unwritable(plot)
-    if head_dim is None:
-        _answer_with_curve(length, fraction, mask, as_json)
+    found = headwise.law(length, head_dims, mask, fraction, progress_bar())
+    if as_json:
+        print_json(found.as_json() if head_dims is None else _of_one(found))
+    elif head_dims is None:
+        screen().print(table(found))
+        screen().print(terminal_plot(found))
     else:
-        _answer_one(length, head_dim, fraction, mask, as_json)
+        screen().print(emphasised(_in_words(found)))
     if plot is not None:
-        from headwise.cli.console import note
-        from headwise.cli.law_curve import curve_of
-        from headwise.cli.law_figure import draw
-
-        draw(curve_of(length, fraction, mask), plot)
+        (found if head_dims is None else headwise.law(length, None, mask, fraction)).plot(plot)
         note(f"drawn: {plot}")
 
 
-def _answer_one(
-    length: float, head_dim: float, fraction: float, mask: MaskName, as_json: bool
-) -> None:
-    from headwise.cli.console import emphasised, print_json, screen
-    from headwise.theory import barrier_ratio, critical_head_dim, ready_ratio
-    from headwise.theory.ready import UPPER_BOUND
-
-    critical = critical_head_dim(length, fraction, mask)
-    found = ready_ratio(length, head_dim, mask)
-    if found.method == UPPER_BOUND:
-        from headwise.cli.progress_bar import progress_bar
-        from headwise.theory import predict_ratio
-
-        found = predict_ratio(length, head_dim, progress=progress_bar(), mask=mask)
-    if as_json:
-        keys = ("length", "head_dim", "ratio", "error", "method")
-        answer = {key: getattr(found, key) for key in keys} | {"critical_head_dim": critical}
-        barrier = barrier_ratio(length, mask)
-        print_json(answer | {"fraction": fraction, "barrier": barrier, "mask": mask})
-    else:
-        screen().print(emphasised(_in_words(found, critical, fraction, mask)))
+def refuse_unwritable(file: Path) -> None:
+    """Refuse a name or a folder that cannot hold the figure, before anything is computed."""
+    if file.suffix.lower() not in FORMATS:
+        raise BadInputError(
+            f"{file.name} is not a figure file", hint="end its name in .png, .svg or .pdf"
+        )
+    if not file.parent.is_dir():
+        raise BadInputError(
+            f"cannot write {file}: there is no folder {file.parent}",
+            hint="choose a folder that exists",
+        )
+    if file.is_dir():
+        raise BadInputError(f"cannot write {file}: it is a folder", hint="choose another name")
 
 
-def _in_words(found: Prediction, critical: int, fraction: float, mask: MaskName) -> str:
-    from headwise.theory import barrier_ratio
+def _of_one(found: Law) -> dict[str, Any]:
+    """The answer for one head dimension, with values in place of lists of one."""
+    return {
+        name: value[0] if isinstance(value, list) else value
+        for name, value in found.as_json().items()
+    }
 
-    barrier, under = barrier_ratio(found.length, mask), "" if mask == "none" else f", {mask} mask"
+
+def _in_words(found: Law) -> str:
+    (row,) = found.rows
+    under = "" if found.mask == "none" else f", {found.mask} mask"
     return (
-        f"**{found.ratio:.4g}** ± {found.error:.2g} of {found.length} columns are used "
-        f"by a random head of dimension {found.head_dim} ({found.method}{under}).\n"
-        f"That is {found.ratio / barrier:.0%} of the barrier {barrier:.4f}; {fraction:.0%} of "
-        f"it needs head dimension **{critical}**."
+        f"A random head of dimension {row.head_dim} uses **{row.ratio:.4g}** ± {row.error:.2g} "
+        f"of {found.length} columns ({row.method}{under}).\n"
+        f"That is {row.ratio / found.barrier:.0%} of the barrier {found.barrier:.4f}; "
+        f"{found.fraction:.0%} of it needs head dimension **{found.critical_head_dim}**."
     )
-
-
-def _answer_with_curve(length: float, fraction: float, mask: MaskName, as_json: bool) -> None:
-    from headwise.cli.console import print_json, screen
-    from headwise.cli.law_curve import curve_of, table, terminal_plot
-    from headwise.cli.progress_bar import progress_bar
-
-    curve = curve_of(length, fraction, mask, progress_bar())
-    if as_json:
-        print_json(curve.as_json())
-        return
-    screen().print(table(curve))
-    screen().print(terminal_plot(curve))

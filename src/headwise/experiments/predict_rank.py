@@ -29,7 +29,9 @@ class PredictRank(Spec, frozen=True):
 
     def ask(self) -> Row:
         """Ratios of rank to length."""
-        from headwise.theory import barrier_ratio, finite_law, predict_ratio, softmax_ratio
+        from headwise.theory.prediction import predict_ratio
+        from headwise.theory.softening import softmax_ratio
+        from headwise.theory.under_mask import barrier_ratio, law_share
 
         found = predict_ratio(self.tokens, self.head_dim, self.seed)
         # N(0, 1) inputs of width d through N(0, 1) weights: q·k grows by d, so T shrinks by it.
@@ -37,7 +39,7 @@ class PredictRank(Spec, frozen=True):
         soft = softmax_ratio(self.tokens, self.head_dim, heat, self.epsilon)
         return {
             "barrier": float(barrier_ratio(self.tokens)),
-            "law": float(finite_law(self.tokens, self.head_dim)),
+            "law": float(law_share(self.tokens, self.head_dim)),
             "ratio": found.ratio,
             "error": found.error,
             "method": found.method,

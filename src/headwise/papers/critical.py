@@ -10,7 +10,8 @@ from headwise.errors import BadInputError
 from headwise.papers.kinds.rank_rows import Place, Pooled
 from headwise.randomness import stream_seed
 from headwise.report import Table
-from headwise.theory import corrected_law, saturation_row
+from headwise.theory.fluctuation import corrected_law
+from headwise.theory.scaling import saturation_row
 
 #: "Less than or around 0.01": as written, and what the printed choices need.
 THRESHOLDS = (0.010, 0.013)

@@ -1,6 +1,6 @@
 """The share of columns that the hardmax of a random head uses, in plain numpy.
 
-The mathematics of ``headwise.theory.law``, without torch: a command that needs the law alone
+The mathematics of ``headwise.law``, without torch: a command that needs the law alone
 starts in a fraction of a second.
 """
 

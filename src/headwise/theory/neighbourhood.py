@@ -114,7 +114,7 @@ def _refuse_if_undecided(low: np.ndarray, high: np.ndarray, share: float, shared
             f"at length {shared.n} and head dimension {shared.d} single keys have too many "
             "possible queries to simulate, and no accurate formula is known",
             hint="take a larger head dimension, head dimension 1 or 2, or a shorter length; "
-            "L(n, d_h) from finite_law is an upper bound",
+            "method='upper bound' gives a bound",
         )
 
 

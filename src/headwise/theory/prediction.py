@@ -46,6 +46,13 @@ def predict_ratio(
     known = formula_ratio(n, d, checked_mask(mask))
     if known is not None:
         return known
+    return simulated_ratio(n, d, seed, progress, mask=mask)
+
+
+def simulated_ratio(
+    n: int, d: int, seed: int = 0, progress: Progress = SILENT, *, mask: MaskName = "none"
+) -> Prediction:
+    """E[rank]/n by simulation, whether or not a formula is known."""
     found = (_simulated if mask == "none" else _simulated_causal)(n, d, seed, progress)
     return Prediction(n, d, found.mean, error=3 * found.stderr, method="simulation")
 

@@ -36,16 +36,28 @@ _TABLES: dict[MaskName, str] = {"none": "low_dims.json", "causal": "low_dims_cau
 
 @dataclass(frozen=True)
 class Prediction:
-    """The expected hardmax rank over the length, how it was found, and how sure it is.
+    """The expected rank of a random head over the length, and how it was computed.
 
-    ``error`` bounds the distance from the truth: three standard errors for a simulation.
+    Attributes:
+        length: Number of tokens n.
+        head_dim: Head dimension; infinite for the barrier.
+        ratio: Expected rank / n.
+        error: How far the ratio may be from the truth: three standard errors of a simulation, and
+            for a law the largest distance from simulation that was measured.
+        method: "exact", "law", "simulation" or "upper bound".
+        mask: Which keys a token may pick.
+        attention: "hardmax", or "softmax" for the number of singular values above a tolerance.
+        in_range: Whether the error was measured for sizes like this one.
     """
 
     length: int
-    head_dim: int
+    head_dim: int | float
     ratio: float
     error: float
     method: str
+    mask: MaskName = "none"
+    attention: str = "hardmax"
+    in_range: bool = True
 
 
 def ready_ratio(length: Whole, head_dim: Whole, mask: MaskName = "none") -> Prediction:
@@ -64,7 +76,7 @@ def ready_ratio(length: Whole, head_dim: Whole, mask: MaskName = "none") -> Pred
 
 @lru_cache(maxsize=4096)
 def _ready(n: int, d: int, mask: MaskName) -> Prediction:
-    return formula_ratio(n, d, mask) or _tabled(n, d, mask) or _bounded(n, d, mask)
+    return formula_ratio(n, d, mask) or _tabled(n, d, mask) or bounded_ratio(n, d, mask)
 
 
 def checked_sizes(length: Whole, head_dim: Whole) -> tuple[int, int]:
@@ -107,7 +119,8 @@ def _tabled(n: int, d: int, mask: MaskName) -> Prediction | None:
     return Prediction(n, d, ratio, error=3 * float(doubt) * ratio, method="simulation")
 
 
-def _bounded(n: int, d: int, mask: MaskName) -> Prediction:
+def bounded_ratio(n: int, d: int, mask: MaskName) -> Prediction:
+    """The law L(n, d_h), which may lie anywhere above the truth."""
     ratio = float(law_share(n, d, mask))
     return Prediction(n, d, ratio, error=ratio, method=UPPER_BOUND)
 

@@ -7,14 +7,14 @@ import pytest
 from headwise.papers.beyond.growth import FITS, Crossing, crossings, fitted
 from headwise.papers.beyond.log_squared import HALF_OCTAVES, head_dims
 from headwise.papers.beyond.random_heads import Point
-from headwise.theory import barrier_ratio, critical_head_dim, finite_law
 from headwise.theory.scaling import quantile
+from headwise.theory.under_mask import barrier_ratio, critical_head_dim, law_share
 
 
 def points_of_law(tokens: int) -> list[Point]:
     """The law in place of a simulation, where the exhibit would simulate."""
     dims = head_dims(tokens)
-    values = [float(finite_law(tokens, r)) for r in dims]
+    values = [float(law_share(tokens, r)) for r in dims]
     barrier = barrier_ratio(tokens)
     return [Point(tokens, r, v, 0.001, v, v, barrier) for r, v in zip(dims, values, strict=True)]
 

@@ -11,7 +11,7 @@ from headwise.papers.heads2024.table_models import TABLE_MODELS, few_and_low, he
 from headwise.papers.reproduction import Wanted, from_records
 from headwise.runs import Record, Records
 from headwise.runs.attempt import attempt
-from headwise.theory import Values, error_lower_bound
+from headwise.theory.harmonics import Values, error_lower_bound
 
 
 def shown(exhibit, scale=Scale.MINIATURE):

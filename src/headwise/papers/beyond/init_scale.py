@@ -13,7 +13,7 @@ from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
-from headwise.theory import barrier_ratio
+from headwise.theory.under_mask import barrier_ratio
 
 HEAD_DIMS = (2, 4, 8, 16, 32, 64, 96, 192)
 

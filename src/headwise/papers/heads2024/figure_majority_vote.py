@@ -6,7 +6,7 @@ from headwise.experiments.majority_vote import MajorityVote
 from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
-from headwise.theory import error_lower_bound
+from headwise.theory.harmonics import error_lower_bound
 
 HEADS = (1, 5, 21, 101, 401, 1001)
 

@@ -13,7 +13,7 @@ from headwise.papers.kinds.rank_rows import Place, Pooled, pooled_by, rank_curve
 from headwise.papers.kinds.trained_rows import diverged_remark, seeds_by
 from headwise.report import Panel
 from headwise.runs import Row, Spec
-from headwise.theory import saturation_row
+from headwise.theory.scaling import saturation_row
 
 SEEDS = (0, 1, 2, 3)
 

@@ -13,7 +13,7 @@ from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 from headwise.theory.barrier import rank_barrier
-from headwise.theory.law import barrier_ratio
+from headwise.theory.under_mask import barrier_ratio
 
 LENGTHS = (8, 16, 32, 64, 128, 256)
 

@@ -1,0 +1,157 @@
+"""bound: the least error of low-rank heads, or the number of heads that an error needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from headwise.errors import ParameterError
+from headwise.theory.harmonics import Values, error_at, error_lower_bound, heads_needed
+from headwise.theory.law_curve import frame, saved
+from headwise.theory.sizes import Real, Whole
+
+ValueClass = Literal["any", "identity"]
+
+# Points of the curve that to_frame and plot show.
+_POINTS = 41
+
+
+@dataclass(frozen=True, repr=False)
+class Bound:
+    """A number of heads and the least error that heads of this rank can have.
+
+    Attributes:
+        width: Model width d.
+        rank: Rank r of a head.
+        heads: Number of heads: given, or the least number whose bound allows the error.
+        error: Mean squared error: the lower bound for these heads, or the one given.
+        values: The value matrices that a head may have.
+        given: Which of heads and error was given; the other one is the answer.
+    """
+
+    width: int
+    rank: int
+    heads: int | float
+    error: float
+    values: ValueClass
+    given: Literal["heads", "error"]
+
+    def __repr__(self) -> str:
+        sizes = f"width={self.width}, rank={self.rank}, values={self.values!r}"
+        if self.given == "heads":
+            return f"Bound({self.heads:.6g} heads: error at least {self.error:.4g}; {sizes})"
+        return f"Bound(error {self.error:.4g}: at least {self.heads:.6g} heads; {sizes})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the answer and the inputs as JSON values."""
+        sizes = {"width": self.width, "rank": self.rank}
+        if self.given == "heads":
+            inputs = sizes | {"heads": self.heads, "values": self.values}
+            return {"error_lower_bound": self.error, "inputs": inputs}
+        return {
+            "heads": self.heads,
+            "inputs": sizes | {"error": self.error, "values": self.values},
+        }
+
+    def curve(self) -> tuple[list[float], list[float]]:
+        """Return numbers of heads from 1 to ten times the answer, and the bound at each."""
+        step = math.log(10 * self.heads) / (_POINTS - 1)
+        logs = [place * step for place in range(_POINTS)]
+        bounds = [error_at(self.width, self.rank, log, Values(self.values)) for log in logs]
+        return [math.exp(log) for log in logs], bounds
+
+    def to_frame(self) -> Any:
+        """Return the bound against the number of heads as a pandas DataFrame.
+
+        Returns:
+            A frame with the columns heads and error_lower_bound, from 1 to ten times ``heads``.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        heads, bounds = self.curve()
+        return frame({"heads": heads, "error_lower_bound": bounds})
+
+    def plot(self, file: str | Path | None = None) -> Any:
+        """Draw the lower bound of the error against the number of heads.
+
+        Args:
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
+        """
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        axes = figure.subplots()
+        axes.plot(*self.curve(), color="black", label="lower bound")
+        axes.plot([self.heads], [self.error], "o", color="black", label="answer")
+        axes.set_xscale("log")
+        axes.set_ylim(0, None)
+        axes.set(xlabel="number of heads", ylabel="mean squared error")
+        axes.set_title(f"Heads of rank {self.rank} in {self.width} dimensions")
+        axes.legend(frameon=False)
+        return saved(figure, file)
+
+
+def bound(
+    width: Whole,
+    rank: Whole,
+    heads: Whole | None = None,
+    error: Real | None = None,
+    values: ValueClass | Values = "any",
+) -> Bound:
+    """Bound the error of low-rank heads on nearest neighbours, or the heads that an error needs.
+
+    The task: of two orthonormal points, return the one nearer to y. One full-rank head is exact.
+
+    Args:
+        width: Model width d, 2 to 10⁶.
+        rank: Rank of a head, below the width.
+        heads: Number of heads; the answer is the least error that they can have.
+        error: Mean squared error, at most 0.5; the answer is the number of heads it needs.
+        values: Value matrices: ``"any"``, or ``"identity"`` for multiples of the identity.
+
+    Returns:
+        The number of heads and the error, one given and one computed.
+
+    Raises:
+        ParameterError: If not exactly one of ``heads`` and ``error`` is given.
+        BadInputError: If a size is out of range.
+        TooLargeError: If more than 10³⁰⁰ heads are needed.
+
+    >>> bound(64, 32, error=0.1).heads
+    12
+    >>> round(bound(64, 8, heads=8).error, 4)
+    0.1768
+    """
+    if (heads is None) == (error is None):
+        got = "neither" if heads is None else "both"
+        raise ParameterError(f"expected either heads or error, got {got}", hint="pass one of them")
+    kind = _value_class(values)
+    if heads is not None:
+        least = error_lower_bound(width, rank, heads, kind)
+        return Bound(int(width), int(rank), _counted(heads), least, kind.value, "heads")
+    assert error is not None
+    count = heads_needed(width, rank, error, kind)
+    return Bound(int(width), int(rank), count, float(error), kind.value, "error")
+
+
+def _counted(heads: Whole) -> int | float:
+    """Whole numbers as integers; above 2⁵³ a float says all there is to know."""
+    return int(heads) if heads <= 2**53 else float(heads)
+
+
+def _value_class(values: str | Values) -> Values:
+    try:
+        return Values(values)
+    except ValueError:
+        raise ParameterError(
+            f"expected values 'any' or 'identity', got {values!r}", hint="pass one of them"
+        ) from None

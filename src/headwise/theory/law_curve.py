@@ -1,0 +1,194 @@
+"""law: the rank of a random head against its dimension, and where it saturates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import BadInputError, MissingExtraError, ParameterError
+from headwise.masks import MaskName, checked_mask
+from headwise.progress import SILENT, Progress, tracked
+from headwise.theory.columns import MAX_HEAD_DIM
+from headwise.theory.expected import expected_rank
+from headwise.theory.ready import UPPER_BOUND, Prediction, checked_sizes
+from headwise.theory.sizes import Real, Whole
+from headwise.theory.under_mask import barrier_ratio, critical_head_dim
+
+
+@dataclass(frozen=True, repr=False)
+class Law:
+    """The rank of a random head over the length, for several head dimensions.
+
+    Attributes:
+        length: Number of tokens n.
+        mask: Which keys a token may pick.
+        fraction: The share of the barrier that the critical head dimension reaches.
+        critical_head_dim: The smallest head dimension that reaches it.
+        barrier: What rank/n tends to as the head dimension grows.
+        rows: One prediction for each head dimension.
+    """
+
+    length: int
+    mask: MaskName
+    fraction: float
+    critical_head_dim: int
+    barrier: float
+    rows: tuple[Prediction, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"Law({self.length} tokens, mask {self.mask!r}: {len(self.rows)} head dimensions, "
+            f"barrier {self.barrier:.4f}, {self.fraction:.0%} of it at head dimension "
+            f"{self.critical_head_dim})"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the answer as JSON values; an upper bound has no error."""
+        return {
+            "length": self.length,
+            "head_dim": [row.head_dim for row in self.rows],
+            "ratio": [row.ratio for row in self.rows],
+            "error": [_error(row) for row in self.rows],
+            "method": [row.method for row in self.rows],
+            "critical_head_dim": self.critical_head_dim,
+            "fraction": self.fraction,
+            "barrier": self.barrier,
+            "mask": self.mask,
+        }
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame.
+
+        Returns:
+            A frame with the columns head_dim, ratio, error, method and of_barrier.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        names = ("head_dim", "ratio", "error", "method")
+        columns = {name: self.as_json()[name] for name in names}
+        return frame(columns | {"of_barrier": [row.ratio / self.barrier for row in self.rows]})
+
+    def plot(self, file: str | Path | None = None) -> Any:
+        """Draw rank over length against head dimension.
+
+        Args:
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
+        """
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        axes = figure.subplots()
+        dims = [row.head_dim for row in self.rows]
+        ratios = [row.ratio for row in self.rows]
+        axes.plot(dims, ratios, "o-", color="black", label="random head")
+        axes.axhline(self.barrier, color="0.5", linestyle="--", label="barrier")
+        label = f"{self.fraction:.0%} of the barrier: d_h = {self.critical_head_dim}"
+        axes.axvline(self.critical_head_dim, color="0.5", linestyle=":", label=label)
+        axes.set_xscale("log", base=2)
+        axes.set_ylim(0, None)
+        axes.set(xlabel="head dimension", ylabel="expected hardmax rank / length")
+        under = "" if self.mask == "none" else f", {self.mask} mask"
+        axes.set_title(f"{self.length} tokens, Gaussian queries and keys{under}")
+        figure.legend(frameon=False, loc="outside lower center", ncols=3, fontsize=9)
+        return saved(figure, file)
+
+
+def law(
+    length: Whole,
+    head_dims: Whole | Sequence[Whole] | None = None,
+    mask: MaskName = "none",
+    fraction: Real = 0.9,
+    progress: Progress = SILENT,
+) -> Law:
+    """Predict the rank of a random head for one or several head dimensions.
+
+    Args:
+        length: Number of tokens, 2 to 10¹².
+        head_dims: Head dimensions, 1 to 10⁵; those that neither a formula nor a stored simulation
+            covers are simulated. None takes powers of two until well beyond the critical head
+            dimension and simulates nothing.
+        mask: ``"none"`` or ``"causal"``.
+        fraction: The share of the barrier that the critical head dimension must reach.
+        progress: Shows the progress.
+
+    Returns:
+        One prediction for each head dimension, the barrier and the critical head dimension.
+
+    Raises:
+        ParameterError: If a parameter is out of range.
+        TooLargeError: If a simulation would take hours.
+
+    >>> law(1024).critical_head_dim
+    121
+    >>> [round(row.ratio, 2) for row in law(1024, [64, 128]).rows]
+    [0.52, 0.57]
+    """
+    mask = checked_mask(mask)
+    critical = critical_head_dim(length, fraction, mask)
+    n, _ = checked_sizes(length, 1)
+    dims = _usual_dims(critical) if head_dims is None else _listed(head_dims)
+    rows = []
+    # A simulation reports its own progress.
+    outer = progress if head_dims is None else SILENT
+    with tracked(outer, "computing the curve", len(dims)):
+        for dim in dims:
+            found = expected_rank(n, dim, mask, method="instant")
+            # Simulating every row of the usual table would take minutes.
+            if head_dims is not None and found.method == UPPER_BOUND:
+                found = expected_rank(n, dim, mask, progress=progress)
+            rows.append(found)
+            outer.advance()
+    return Law(n, mask, float(fraction), critical, barrier_ratio(n, mask), tuple(rows))
+
+
+def _usual_dims(critical: int) -> list[int]:
+    """Powers of two up to well beyond the critical head dimension, and that dimension itself."""
+    last = min(max(4 * critical, 64), MAX_HEAD_DIM)
+    return sorted({2**power for power in range(int(math.log2(last)) + 1)} | {critical})
+
+
+def _listed(head_dims: Whole | Sequence[Whole]) -> list[Whole]:
+    dims = list(head_dims) if isinstance(head_dims, Sequence) else [head_dims]
+    if not dims:
+        raise ParameterError("expected head dimensions, got an empty list", hint="pass at least 1")
+    return dims
+
+
+def _error(row: Prediction) -> float | None:
+    return None if row.method == UPPER_BOUND else row.error
+
+
+def frame(columns: dict[str, Any]) -> Any:
+    """Return columns as a pandas DataFrame, or say how to install pandas."""
+    try:
+        import pandas  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise MissingExtraError(
+            "to_frame needs the package pandas", hint="install it with: pip install pandas"
+        ) from None
+    return pandas.DataFrame(columns)
+
+
+def saved(figure: Any, file: str | Path | None) -> Any:
+    """Return the figure, after saving it if a file is given."""
+    if file is None:
+        return figure
+    try:
+        figure.savefig(file, dpi=150)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInputError(
+            f"cannot write {file}: {reason}",
+            hint="choose a folder you may write to and a name that ends in .png, .svg or .pdf",
+        ) from error
+    return figure

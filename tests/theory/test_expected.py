@@ -1,0 +1,171 @@
+"""expected_rank gives what each formula gives, and law and bound are built on the same ones."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from dataclasses import astuple
+
+import pytest
+
+import headwise
+from headwise.cli.bound import bound as bound_command
+from headwise.cli.law import law as law_command
+from headwise.errors import MissingExtraError, ParameterError
+from headwise.theory import Prediction, bound, expected_rank, law, prediction
+from headwise.theory.fluctuation import corrected_law
+from headwise.theory.harmonics import Values, error_lower_bound, heads_needed
+from headwise.theory.planar import line_ratio, plane_ratio
+from headwise.theory.prediction import predict_ratio
+from headwise.theory.ready import ready_ratio
+from headwise.theory.softening import softmax_ratio
+from headwise.theory.under_mask import barrier_ratio, critical_head_dim, law_share
+
+SIZES = [(2, 1), (64, 2), (50, 3), (300, 16), (1024, 64), (10**8, 200)]
+
+
+def core(prediction):
+    return astuple(prediction)[:5]
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize(("n", "d"), SIZES)
+def test_auto_chooses_as_predict_ratio(n, d, mask):
+    found = expected_rank(n, d, mask)
+    assert core(found) == core(predict_ratio(n, d, mask=mask))
+    assert (found.mask, found.attention, found.in_range) == (mask, "hardmax", True)
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize(("n", "d"), [*SIZES, (10**9, 8)])
+def test_instant_is_ready_ratio_and_upper_bound_is_the_law(n, d, mask):
+    assert core(expected_rank(n, d, mask, method="instant")) == core(ready_ratio(n, d, mask))
+    bounded = expected_rank(n, d, mask, method="upper bound")
+    assert (bounded.ratio, bounded.method) == (float(law_share(n, d, mask)), "upper bound")
+
+
+def test_law_is_corrected_without_a_mask_and_plain_under_one():
+    assert expected_rank(300, 16, method="law").ratio == corrected_law(300, 16)
+    causal = expected_rank(300, 16, "causal", method="law").ratio
+    assert causal == float(law_share(300, 16, "causal"))
+
+
+def test_exact_values():
+    assert expected_rank(9, 1, method="exact").ratio == line_ratio(9) == 2 * (1 - 2**-9) / 9
+    assert expected_rank(9, 2, method="exact").ratio == plane_ratio(9)
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_infinite_head_dimension_is_the_barrier(mask):
+    found = expected_rank(40, math.inf, mask)
+    assert (found.ratio, found.error, found.method) == (barrier_ratio(40, mask), 0.0, "exact")
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_simulation_agrees_with_the_law_where_both_are_known(mask):
+    seen, law = (expected_rank(200, 32, mask, method=name) for name in ("simulation", "law"))
+    assert (seen.method, law.method) == ("simulation", "law")
+    assert seen.ratio != law.ratio
+    assert abs(seen.ratio - law.ratio) < seen.error + law.error
+
+
+@pytest.mark.parametrize(("d", "heat", "valid"), [(64, 1e-9, True), (64, 1.0, False)])
+def test_softmax_is_softmax_ratio(d, heat, valid):
+    found = expected_rank(256, d, attention="softmax", temperature=heat)
+    old = softmax_ratio(256, d, heat)
+    assert (found.ratio, found.error, found.in_range) == (old.ratio, old.error, old.valid)
+    assert (found.in_range, found.attention) == (valid, "softmax")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"method": "guess"}, "expected a method, got 'guess'"),
+        ({"attention": "sparsemax"}, "got 'sparsemax'"),
+        ({"mask": "window"}, "got 'window'"),
+        ({"method": "law"}, "got d_h = 8"),
+        ({"method": "exact"}, "got d_h = 8"),
+        ({"attention": "softmax"}, "expected a temperature"),
+        ({"attention": "softmax", "temperature": 1, "mask": "causal"}, "expected mask 'none'"),
+        ({"attention": "softmax", "temperature": 1, "method": "simulation"}, "for softmax"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        # The tests check annotations, which would refuse a wrong literal first.
+        inspect.unwrap(expected_rank)(100, 8, **parameters)
+
+
+def test_the_barrier_has_no_simulation():
+    with pytest.raises(ParameterError, match="d_h = ∞"):
+        expected_rank(100, math.inf, method="simulation")
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_law_holds_instant_predictions_around_the_critical_head_dimension(mask):
+    found = law(256, mask=mask)
+    assert found.critical_head_dim == critical_head_dim(256, 0.9, mask)
+    assert found.critical_head_dim in [row.head_dim for row in found.rows]
+    assert found.barrier == barrier_ratio(256, mask)
+    for row in found.rows:
+        assert core(row) == core(ready_ratio(256, row.head_dim, mask))
+
+
+def test_law_simulates_only_head_dimensions_that_were_asked_for(monkeypatch):
+    simulated = Prediction(2**15, 8, 0.1, error=0.01, method="simulation")
+    monkeypatch.setattr(prediction, "predict_ratio", lambda *_, **__: simulated)
+    assert [row.method for row in law(2**15, 8, "causal").rows] == ["simulation"]
+    assert {row.method for row in law(2**15, mask="causal").rows} == {"upper bound", "law"}
+    with pytest.raises(ParameterError, match="empty list"):
+        law(100, [])
+
+
+@pytest.mark.parametrize("values", ["any", "identity"])
+def test_bound_is_one_of_two_formulas(values):
+    kind = Values(values)
+    assert bound(64, 8, heads=8, values=values).error == error_lower_bound(64, 8, 8, kind)
+    assert bound(64, 8, error=0.1, values=kind).heads == heads_needed(64, 8, 0.1, kind)
+    with pytest.raises(ParameterError, match="got 'odd'"):
+        inspect.unwrap(bound)(64, 8, heads=8, values="odd")
+
+
+def test_bound_curve_passes_through_its_answer():
+    heads, bounds = bound(64, 8, heads=8).curve()
+    assert bounds == sorted(bounds, reverse=True)
+    assert (heads[0], bounds[0]) == (1, error_lower_bound(64, 8, 1))
+    assert heads[-1] == pytest.approx(80)
+    assert bounds[-1] == pytest.approx(error_lower_bound(64, 8, 80), abs=1e-12)
+
+
+ANSWERS = [law(10**12, [1, 64]), bound(10**6, 1, error=0.1), bound(64, 8, heads=8)]
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=["law", "heads", "error"])
+def test_answers_are_short_and_can_be_drawn(answer, tmp_path):
+    assert len(repr(answer)) < 300
+    file = tmp_path / "figure.svg"
+    assert answer.plot(file).axes
+    assert file.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=["law", "heads", "error"])
+def test_without_pandas_to_frame_says_how_to_install_it(answer, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pip install pandas"):
+        answer.to_frame()
+
+
+def test_frames_have_one_row_for_each_point():
+    pytest.importorskip("pandas")
+    frame = law(256, [16, 64]).to_frame()
+    assert list(frame.head_dim) == [16, 64]
+    assert len(bound(64, 8, heads=8).to_frame()) == 41
+
+
+@pytest.mark.parametrize(
+    ("command", "function"), [(law_command, headwise.law), (bound_command, headwise.bound)]
+)
+def test_commands_have_the_parameters_of_the_functions(command, function):
+    shown = set(inspect.signature(command).parameters) - {"plot", "as_json"}
+    assert shown == set(inspect.signature(function).parameters) - {"progress"}
