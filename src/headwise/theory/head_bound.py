@@ -29,6 +29,9 @@ class Bound:
         error: Mean squared error: the lower bound for these heads, or the one given.
         values: The value matrices that a head may have.
         given: Which of heads and error was given; the other one is the answer.
+
+    >>> bound(64, 32, error=0.1).as_json()["heads"]
+    12
     """
 
     width: int

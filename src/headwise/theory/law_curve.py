@@ -29,6 +29,10 @@ class Law:
         critical_head_dim: The smallest head dimension that reaches it.
         barrier: What rank/n tends to as the head dimension grows.
         rows: One prediction for each head dimension.
+
+    >>> found = law(128)
+    >>> found.critical_head_dim, round(found.barrier, 3)
+    (46, 0.634)
     """
 
     length: int
@@ -129,7 +133,7 @@ def law(
         TooLargeError: If a simulation would take hours.
 
     >>> law(1024).critical_head_dim
-    121
+    123
     >>> [round(row.ratio, 2) for row in law(1024, [64, 128]).rows]
     [0.52, 0.57]
     """

@@ -48,6 +48,9 @@ class Prediction:
         mask: Which keys a token may pick.
         attention: "hardmax", or "softmax" for the number of singular values above a tolerance.
         in_range: Whether the error was measured for sizes like this one.
+
+    >>> Prediction(1024, 64, 0.52, error=0.006, method="law").attention
+    'hardmax'
     """
 
     length: int
