@@ -154,7 +154,7 @@ ENTRIES = (
     Entry("beyond/finite_law", "The finite law: rank of a random head at any length", SIMULATED),
     Entry(
         "beyond/log_squared",
-        "(log n)², not log n: the head dimension that a length needs",
+        "Head dimension against length: (log n)² for a share, log n for a gain",
         SIMULATED,
     ),
     Entry("beyond/float32_trap", "The float32 trap: one rank, many answers", OURS),

@@ -202,7 +202,7 @@ def _remarks(fits: Sequence[Fit], points: dict[int, list[Point]]) -> tuple[str, 
 
 LOG_SQUARED = Exhibit(
     name="beyond/log_squared",
-    title="(log n)², not log n: the head dimension that a length needs",
+    title="Head dimension against length: (log n)² for a share, log n for a gain",
     caption="Left: the head dimension at which hardmax attention of random heads uses 50, 90 and "
     "95 % of what the barrier allows, interpolated between simulated head dimensions; thin lines "
     "by the law L. Bands: two standard errors. Right: relative residuals of four fits to the "
