@@ -28,13 +28,13 @@ def softmax_to_hardmax(length: Whole, gap: Real, temperature: Real) -> float:
 
 def exponential_excess(length: Whole, p: Real) -> float:
     """Lemma 2: δ_n(p) = e^(−pn) − (1−p)^n."""
-    n = whole("the length", length)
+    n, p = whole("the length", length), float(p)
     return math.exp(-p * n) - (1 - p) ** n
 
 
 def exponential_excess_bounds(length: Whole, p: Real) -> tuple[float, float]:
     """Lemma 2: ½p²n·e^(−p(n−1)), and the second bound, which for n ≥ 2 does not depend on p."""
-    n = whole("the length", length)
+    n, p = whole("the length", length), float(p)
     first = p**2 * n * math.exp(-p * (n - 1)) / 2
     second = p**2 / 2 if n == 1 else 2 * math.exp(-2) * (1 / (n - 1) + 1 / (n - 1) ** 2)
     return first, second
