@@ -96,7 +96,7 @@ def judged_tasks() -> tuple[JudgedTask, ...]:
 
 def from_row(row: dict[str, Any]) -> JudgedTask:
     """A row of the table as a judged task."""
-    pairs = {name: tuple(row[name]) for name in ("best", "usual", "advised")}
+    pairs: dict[str, Any] = {name: tuple(row[name]) for name in ("best", "usual", "advised")}
     return JudgedTask(**row | pairs)
 
 
