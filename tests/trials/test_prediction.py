@@ -48,7 +48,8 @@ def test_nothing_finite_is_refused():
 
 
 def test_equal_candidates_share_the_probability():
-    found = predict({"a": curve([1], [0.5]), "b": curve([1], [0.5])}, (1, 2), full=4)
+    alike = curve([1, 1], [0.5, 0.5])
+    found = predict({"a": alike, "b": alike}, (1, 2), full=4)
     assert found["a"].probability == found["b"].probability == 0.5
 
 
@@ -70,6 +71,6 @@ def test_probabilities_are_calibrated_on_walks_like_those_that_are_assumed():
 
 def test_the_level_follows_a_power_law_down():
     steps = [2**k for k in range(4, 12)]
-    fall = np.array([0.3 + 2.0 * step**-0.5 for step in steps])[:, None]
+    fall = np.array([[0.3 + 2.0 * step**-0.5] * 2 for step in steps])
     found = predict({"a": fall, "b": fall + 0.1}, steps, full=2**14)
     assert found["a"].score == pytest.approx(0.3 + 2.0 * 2**-7, abs=5e-3)

@@ -3,17 +3,19 @@
 import json
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from headwise.data import Batch, Samples
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 from headwise.geometry import HeadGeometry
 from headwise.models import EncoderStack
 from headwise.training import Settings
 from headwise.trials import OwnTraining, splits, trial, trial_of, usual
 from headwise.trials.ensembles import EnsembleRunner
+from headwise.trials.prediction import predict
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = torch.rand(40, 1, 4, 4, generator=GENERATOR)
@@ -152,3 +154,10 @@ def test_a_model_that_ignores_its_geometry_is_found_out():
 def test_no_batches_are_refused():
     with pytest.raises(BadInputError, match="expected batches"):
         trial_of(Own, lambda seed: [], GEOMETRIES, training=HOW)
+
+
+def test_one_seed_is_refused():
+    with pytest.raises(ParameterError, match="expected at least 2 seeds, got 1"):
+        OwnTraining(steps=4, seeds=(0,))
+    with pytest.raises(ParameterError, match="expected at least 2 seeds, got 1"):
+        predict({"a": np.ones((2, 1)), "b": np.zeros((2, 1))}, (1, 2), full=2)

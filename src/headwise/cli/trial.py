@@ -30,7 +30,7 @@ Steps = Annotated[
     int, typer.Option("--steps", parser=whole, help="Full length of training.", metavar="NUMBER")
 ]
 Rate = Annotated[float, typer.Option("--rate", min=1e-9, help="Largest learning rate.")]
-Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=2, help="Number of seeds, two or more.")]
 Minutes = Annotated[float, typer.Option("--minutes", min=0, help="Stop in time.")]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Keep checkpoints; the same command goes on.")

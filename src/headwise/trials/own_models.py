@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry
+from headwise.trials.prediction import refuse_one_seed
 
 #: One batch: what the model takes, and what it should answer.
 Pair = tuple[Tensor, Tensor]
@@ -34,7 +35,7 @@ class OwnTraining:
         steps: The full length of training.
         rate: The largest learning rate of AdamW; it rises over 5 % of the steps, then falls to
             zero along a cosine.
-        seeds: Seeds of weights and data order.
+        seeds: Seeds of weights and data order, two or more.
         validation: How many batches are set aside for the score; they come first.
         device: Where to train.
 
@@ -48,6 +49,9 @@ class OwnTraining:
     seeds: tuple[int, ...] = (0, 1)
     validation: int = 8
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        refuse_one_seed(len(self.seeds))
 
 
 class OwnRunner:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 
 #: Draws from which the probability of being best is counted.
 DRAWS = 20_000
@@ -54,7 +54,7 @@ def predict(
         A prediction for each candidate; the probabilities sum to one.
 
     Raises:
-        BadInputError: If no candidate has a finite score.
+        BadInputError: If no candidate has a finite score, or there is one seed only.
 
     Example:
         >>> curves = {
@@ -65,6 +65,7 @@ def predict(
         True
     """
     filled = _finite(curves)
+    refuse_one_seed(next(iter(filled.values())).shape[1])
     longest = max(map(len, filled.values()))
     finalists = [name for name, curve in filled.items() if len(curve) == longest]
     common = np.mean([filled[name] for name in finalists], axis=0)
@@ -81,6 +82,15 @@ def predict(
         name: Prediction(level + float(means[k]), float(errors[k]), float(shares[k]))
         for k, name in enumerate(names)
     }
+
+
+def refuse_one_seed(count: int) -> None:
+    """Refuse a single seed, which cannot tell a better geometry from a lucky start."""
+    if count < 2:
+        raise ParameterError(
+            f"expected at least 2 seeds, got {count}",
+            hint="pass two or more: one seed cannot tell a difference from noise",
+        )
 
 
 def _finite(curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -110,8 +120,6 @@ def _seed_variance(apart: Mapping[str, np.ndarray]) -> float:
     """The variance of a distance averaged over seeds, pooled over candidates."""
     last = [curve[-1] for curve in apart.values()]
     seeds = len(last[0])
-    if seeds == 1:
-        return 0.0
     return float(np.mean([row.var(ddof=1) for row in last])) / seeds
 
 

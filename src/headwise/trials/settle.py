@@ -22,6 +22,7 @@ from headwise.training import Settings
 from headwise.trials.candidates import named, splits, usual
 from headwise.trials.ensembles import Build, EnsembleRunner
 from headwise.trials.own_models import OwnRunner, OwnTraining, Pair
+from headwise.trials.prediction import refuse_one_seed
 from headwise.trials.race import race
 from headwise.trials.result import Trial, answer
 
@@ -61,7 +62,7 @@ def trial(
         steps: The full length of training that the answer is about.
         batch: Samples of one step.
         rate: Largest learning rate.
-        seeds: Seeds of weights and data order.
+        seeds: Seeds of weights and data order, two or more.
         minutes: Time limit; the answer then rests on extrapolation.
         folder: Where to keep checkpoints. A trial that was stopped goes on from there.
         device: "cpu" or "cuda".
@@ -77,10 +78,11 @@ def trial(
     Example:
         >>> from headwise.data.images import digits
         >>> found = digits()
-        >>> answer = trial(found.images[:200], found.labels[:200], width=8, steps=16, seeds=[0])
+        >>> answer = trial(found.images[:200], found.labels[:200], width=8, steps=16, seeds=[0, 1])
         >>> sorted((e.geometry.heads, e.geometry.qk_rank) for e in answer.entrants)
         [(1, 8), (2, 4)]
     """
+    refuse_one_seed(len(seeds))
     _refuse_odd_labels(inputs, labels)
     entrants = named(candidates or [*splits(width), usual(width)])
     task, shown = _samples(inputs, labels, device), inputs[:1]

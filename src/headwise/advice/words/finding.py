@@ -48,6 +48,8 @@ def _evidence(v: Values) -> str:
         elif v["tasks"]:
             why = f"on judged {kind}{on} ({', '.join(v['tasks'])}) leaving it did not pay off"
         return f"{lead} leads, since {why}. {_worth_a_trial(v)}"
+    if v["tokens"] == "none":
+        return "Without data no judged task applies; the law asks for the usual geometry anyway."
     if not v["tasks"]:
         return f"There are no judged {kind}{on}; the tokens ask for the usual geometry anyway."
     gains = ", ".join(f"{name} {gain:+.1f} ± {error:.1f}" for name, gain, error in v["gains"][:4])
