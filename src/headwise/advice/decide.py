@@ -60,7 +60,7 @@ def decide(
     support = support_for(question.task, _tokens(evidence), judged)
     leader = judge.usual(question) if do_no_harm else None
     kept = leader is not None and _is_kept(leader, choices[0], support, question)
-    if kept:
+    if leader is not None and kept:
         others = [choice for choice in choices if choice.geometry != leader.geometry]
         choices = [leader, *others]
     answer = Advice(

@@ -136,7 +136,7 @@ def _refuse_beside_queries(name: str | None, *, logits: bool) -> None:
 def _read(values: Values, name: str | None, what: str) -> tuple[str, Tensor]:
     """How to speak of the values, and the values."""
     if isinstance(values, str | PathLike):
-        return str(values), as_matrices(read_array(values, name), str(values))
+        return str(values), as_matrices(read_array(Path(values), name), str(values))
     if name is not None:
         raise ParameterError(f"{what} is not a file, so it has no name {name!r}", hint="drop it")
     return what, as_matrices(values, what)
@@ -184,7 +184,7 @@ def _mask(mask: MaskLike | np.ndarray | PathLike[str]) -> Mask:
     if not isinstance(mask, str | PathLike):
         return as_mask(mask)
     if Path(mask).exists():
-        return as_mask(read_array(mask))
+        return as_mask(read_array(Path(mask)))
     try:
         return as_mask(str(mask))
     except BadInputError:

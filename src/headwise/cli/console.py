@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import sys
@@ -105,7 +106,7 @@ def print_in_any_encoding() -> None:
     """Write characters that a stream cannot encode in a simpler form instead of failing."""
     codecs.register_error("headwise", _plainer)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="headwise")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -108,7 +108,7 @@ def _stages(policy: str) -> tuple[_Stage, ...]:
     return tuple(_stage([pair[place] for pair in tables[policy]]) for place in (0, 1))
 
 
-def _stage(entries: Sequence[tuple[str, float, int | None]]) -> _Stage:
+def _stage(entries: Sequence[tuple[Any, ...]]) -> _Stage:
     kinds, probabilities, magnitudes = zip(*entries, strict=True)
     strengths = [
         STRONGEST.get(kind, 0.0) * (magnitude or 0) / MAGNITUDES

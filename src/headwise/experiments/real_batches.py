@@ -61,8 +61,8 @@ def draw_texts(name: TextName, count: int, length: int, seed: int) -> TextBatch:
     if name == "digits":
         levels = (digits().images * (_LEVELS - 1)).round().long().flatten(1)
         _refuse_longer(length, levels.shape[1])
-        rows = levels[_places(len(levels), count, seed), :length]
-        return TextBatch(rows, _LEVELS, len(levels))
+        cut = levels[_places(len(levels), count, seed), :length]
+        return TextBatch(cut, _LEVELS, len(levels))
     texts, words = _training_texts(data_folder())
     rows: list[Tensor] = []
     for place in _places(len(texts), len(texts), seed).tolist():

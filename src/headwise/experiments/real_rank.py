@@ -31,7 +31,7 @@ from headwise.experiments.real_batches import (
 )
 from headwise.models.classifiers import Images
 from headwise.models.rank_paper import TextModel, VisionModel
-from headwise.models.transformer import EncoderStack
+from headwise.models.transformer import Block, EncoderStack
 from headwise.randomness import stream
 from headwise.runs import Row, Spec, device
 from headwise.spectra import LogWeights, count
@@ -179,6 +179,7 @@ def _own(stack: EncoderStack, tokens: Tensor) -> Iterator[Layer]:
     stack = stack.to(device())
     tokens = stack.position.embed(tokens)
     for block in stack.blocks:
+        assert isinstance(block, Block)
         read = block.attention_norm(tokens)
         heads = block.attention.heads(read)
         pairs = zip(heads.queries.unbind(1), heads.keys.unbind(1), strict=True)

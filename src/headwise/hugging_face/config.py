@@ -158,10 +158,9 @@ def _loaded(path: Path) -> dict[str, Any]:
 def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
     """The config with its family's default sizes, where transformers is installed and knows it."""
     try:
-        from transformers import AutoConfig
-        from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+        from transformers import CONFIG_MAPPING, AutoConfig
 
-        if raw.get("model_type") not in CONFIG_MAPPING_NAMES:
+        if raw.get("model_type") not in CONFIG_MAPPING:
             return raw
         return AutoConfig.for_model(**raw).to_dict()
     except Exception:  # whatever transformers refuses, the fields as written still stand

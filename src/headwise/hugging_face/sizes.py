@@ -109,7 +109,9 @@ def sliding_window(*parts: Mapping[str, Any]) -> int | None:
     (4096, None)
     """
     used = (part.get(WINDOW) for part in parts if part.get("use_sliding_window") is not False)
-    return next((value for value in used if _is_of(value, (int,)) and value > 0), None)
+    return next(
+        (value for value in used if value is not None and _is_of(value, (int,)) and value > 0), None
+    )
 
 
 def windowed_layers(part: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -127,7 +129,7 @@ def windowed_layers(part: Mapping[str, Any]) -> tuple[int, int] | None:
 def _whole(parts: tuple[Mapping[str, Any], ...], names: tuple[str, ...]) -> int | None:
     """The first value that is a whole number above zero; a list per layer is none."""
     values = (part.get(name) for part in parts for name in names)
-    return next((v for v in values if _is_of(v, (int,)) and v > 0), None)
+    return next((v for v in values if v is not None and _is_of(v, (int,)) and v > 0), None)
 
 
 def _is_of(value: Any, types: tuple[type, ...]) -> bool:

@@ -200,9 +200,10 @@ def _samples(inputs: Tensor, labels: Tensor, device: str) -> Samples:
         inputs = (inputs - inputs.mean()) / inputs.std().clamp(min=1e-12)
         inputs = inputs.float()
     parts = (order[:kept], order[kept:])
-    return Samples(
-        *(Batch((inputs[part].to(device),), (labels[part].to(device),)) for part in parts)
+    training, held_out = (
+        Batch((inputs[part].to(device),), (labels[part].to(device),)) for part in parts
     )
+    return Samples(training, held_out)
 
 
 def _stack(geometry: HeadGeometry, tokens: int, depth: int, seed: int) -> EncoderStack:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -66,7 +66,7 @@ def _samples(dataset: Any, source: str) -> Iterator[Tensor]:
 
     Without a length, samples are read from the start: such a dataset may have no end.
     """
-    count = len(dataset) if isinstance(dataset, Sized) else MOST_SEQUENCES
+    count = len(dataset) if hasattr(dataset, "__len__") else MOST_SEQUENCES
     wanted = min(count, MOST_SEQUENCES)
     for index in range(wanted):
         try:

@@ -110,7 +110,7 @@ def _panel(title: str, y_label: str, curves: tuple[Curve, ...]) -> Panel:
     )
 
 
-def _expectation(rows: list[Row]) -> dict[int, float]:
+def _expectation(rows: list[Row]) -> dict[float | int, float]:
     return {
         row["head_dim"]: math.sqrt(row["expected_square"])
         for row in rows
