@@ -50,7 +50,17 @@ def test_a_plain_number_is_an_absolute_tolerance():
         count(matrix, -1.0)
 
 
-@pytest.mark.parametrize("rule", [None, "1e-6", True])
+@pytest.mark.parametrize("text", ["", "small", "relative:", "share:1e-6", "relative:1e-6:2"])
+def test_a_text_that_names_no_tolerance_is_refused(text):
+    with pytest.raises(BadInputError, match="is not a rule"):
+        as_tolerance(text)
+
+
+def test_a_number_as_text_is_an_absolute_tolerance():
+    assert as_tolerance("1e-6") == Absolute(1e-6)
+
+
+@pytest.mark.parametrize("rule", [None, [1e-6], True])
 def test_what_is_no_tolerance_is_refused(rule):
     with pytest.raises(BadInputError, match="a tolerance cannot be"):
         # Past the type check of the tests, as a user without one would call it.

@@ -76,7 +76,7 @@ def settled_rows(
     60
     >>> wide = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double()
     >>> [len(settled_rows(lambda number: wide[number], 16, ask=ask)) for ask in (True, False)]
-    [8, 64]
+    [16, 64]
     """
     rows: list[Tensor] = []
     wanted = FIRST
