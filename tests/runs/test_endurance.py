@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
@@ -240,6 +241,11 @@ def killed_at_start(monkeypatch, times):
         if len(killed) < times:
             killed.append(worker.process.pid)
             os.kill(worker.process.pid, signal.SIGKILL)
+            worker.process.join()
+            # A quick worker may have said that it is ready before the signal came.
+            with suppress(EOFError, OSError):
+                while worker.connection.poll():
+                    worker.connection.recv_bytes()
         return worker
 
     monkeypatch.setattr(local, "_started", start)
