@@ -4,8 +4,8 @@
 
 takes one recorded cell at random, trains it to the last point of its learning curve that is not
 beyond the steps, on this device, and compares the losses. Only a device of the recorded kind
-can be expected to repeat a curve closely; on another kind the differences are told, not judged.
-A device without TF32 takes the products of a cell recorded in it in float32, and that is told.
+can be expected to repeat a curve closely; on another kind the differences are printed, not judged.
+A device without TF32 takes the products of a cell recorded in it in float32; it prints that.
 """
 
 from __future__ import annotations

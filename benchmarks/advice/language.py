@@ -113,7 +113,7 @@ class Session:
         return complete
 
     def _accelerate(self, ensemble: Ensemble) -> None:
-        """Take the faster of plain and compiled layers; what fails is told and left out."""
+        """Take the faster of plain and compiled layers; print what fails and skip it."""
         found: dict[bool, float] = {}
         wanted = (False, True) if self.compiled is None else (self.compiled,)
         for compiled in wanted:
@@ -243,7 +243,7 @@ def chosen(given: argparse.Namespace) -> list[Job]:
 
 
 def main(words: list[str]) -> int:
-    """Train job after job; one that fails is told and left out."""
+    """Train job after job; print one that fails and skip it."""
     given = arguments(words)
     jobs = chosen(given)
     if given.list:

@@ -37,7 +37,7 @@ SWEEPS: dict[SweepName, str] = {
 }
 
 
-#: What is told of where a row comes from.
+#: Where a row comes from, as the page words it.
 ORIGIN = ("task", "device", "dtype", "torch", "code")
 
 

@@ -254,7 +254,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
 
 
 def sweep(given: argparse.Namespace) -> int:
-    """Train what is left, one cell after another; a cell that fails is told and left out."""
+    """Train the missing cells one by one; print a cell that fails and skip it."""
     start, failed = time.monotonic(), 0
     benches = {name: _bench(name, given.steps) for name in given.tasks}
     done = {key_of(row) for row in read_rows([given.rows, *given.known])}

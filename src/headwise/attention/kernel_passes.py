@@ -17,13 +17,13 @@ from torch import Tensor
 
 LOG2_E = math.log2(math.e)
 
-#: What a kernel is told, from tokens, heads, rank, and whether products are rounded to TF32.
+#: Arguments of a kernel, from tokens, heads, rank, and whether products are rounded to TF32.
 Sizes = Callable[[int, int, int, bool], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Passes:
-    """A kernel for each pass, the sizes they are told, and how many programs one sequence takes."""
+    """A kernel for each pass, their sizes, and how many programs one sequence takes."""
 
     forward_kernel: Any
     by_queries: Any

@@ -28,7 +28,7 @@ from headwise.attention.kernel_passes import Passes
 TILE = 1024
 
 
-# Kernels are not Python: whoever wraps them to check their arguments takes their names away.
+# Kernels are not Python functions: a wrapper that checks arguments would lose their names.
 @triton.jit
 @no_type_check
 def _place(

@@ -63,7 +63,7 @@ class FirstLayer:
 
 
 class Beginning(NamedTuple):
-    """The inputs, what is told of them, and what the first layer reads in them if it is known."""
+    """The inputs, their description, and what the first layer reads in them if it is known."""
 
     tokens: Tensor
     told: dict[str, float]

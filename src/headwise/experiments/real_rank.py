@@ -175,7 +175,7 @@ def _gaussian(spec: RealRank, tokens: Tensor) -> Iterator[Layer]:
 
 
 def _own(stack: EncoderStack, tokens: Tensor) -> Iterator[Layer]:
-    """The blocks of a model; tokens are told as the attention reads them, after its norm."""
+    """The blocks of a model; tokens are those that attention reads, after its norm."""
     stack = stack.to(device())
     tokens = stack.position.embed(tokens)
     for block in stack.blocks:

@@ -72,7 +72,7 @@ class TrainingRun(Spec, frozen=True):
         return can_round(device, self.dtype)
 
     def settings(self, on: str) -> Settings:
-        """The whole run as training is told it."""
+        """Return the settings of the whole run."""
         return Settings(
             steps=self.steps,
             batch=self.batch,
@@ -102,7 +102,7 @@ class TrainingRun(Spec, frozen=True):
 
 
 def protocol_of(name: Protocol, sequences: int) -> Fixed | Fresh:
-    """What training is told.
+    """Return the protocol of this name.
 
     >>> protocol_of("fixed", 512)
     Fixed(sequences=512, order='same')

@@ -49,7 +49,7 @@ class Provenance:
 def code_version() -> str:
     """Return the version of the package, with the git revision if it runs from a checkout.
 
-    A copy of a checkout without its history, or with another one's, is told the revision by
+    For a copy of a checkout without its own history, set the revision with
     the environment variable HEADWISE_REVISION.
 
     >>> code_version().startswith(__version__)

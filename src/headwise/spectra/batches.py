@@ -58,7 +58,7 @@ class DenseChunk:
         return doubt(self.source)
 
     def fresh(self) -> Tensor:
-        """The matrices, made anew: whoever receives them may overwrite them."""
+        """A new copy of the matrices, which the caller may overwrite."""
         if isinstance(self.source, LogWeights):
             return softmax_matrix(self.source)
         refuse_not_finite("the matrix", int((~self.source.isfinite().all(-1)).sum()))

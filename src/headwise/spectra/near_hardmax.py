@@ -104,7 +104,7 @@ def _by_machine_code(
 
 
 def _constants(shape: tuple[int, int]) -> np.ndarray:
-    """What the machine code is told, in the order in which it expects it."""
+    """The arguments of the compiled code, in its order."""
     unit = SAFETY * unit_roundoff(torch.float64)
     rounding = _block_roundings(shape) * unit_roundoff(torch.float64)
     return np.array(

@@ -33,7 +33,7 @@ BLOCKS = {128: 1, 512: 2, 2048: 8}
 #: Entries that a matrix has room for at first, beside so many a row.
 SPARE_ROOM = 32
 
-# Kernels are not Python: whoever wraps them to check their arguments takes their names away.
+# Kernels are not Python functions: a wrapper that checks arguments would lose their names.
 LANES = tl.constexpr(GROUP)
 BAD_ROW = tl.constexpr(BAD)
 

@@ -19,7 +19,7 @@ LONGEST = 160
 def described(value: object) -> str:
     """A value in one short line, the same in every process; another value has another line.
 
-    Numbers held in tensors are told by shape and checksum, wherever they lie.
+    Tensors are described by shape and checksum, whatever device they are on.
 
     >>> from headwise.data import FarthestNeighbour
     >>> described(FarthestNeighbour(4, 3))

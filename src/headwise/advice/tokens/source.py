@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -175,10 +175,8 @@ def _array(source: Any, reading: Reading) -> Tensor:
         return torch.as_tensor(source)
     # Nested lists of numbers are one array; anything else gives batches.
     if isinstance(source, list | tuple):
-        try:
+        with suppress(TypeError, ValueError, RuntimeError):
             return torch.as_tensor(source)
-        except (TypeError, ValueError, RuntimeError):
-            pass
     return joined_batches(source, f"the {type(source).__name__}")
 
 

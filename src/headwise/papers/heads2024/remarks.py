@@ -36,7 +36,7 @@ def _schedule(answers: Answers) -> str:
     return f"{told} steps of {batch} sequences at rate {rate} and {len(seeds)} seeds"
 
 
-#: What of a schedule sets curves apart, how it is told, and whether it is told where all share it.
+#: Parts of a schedule in which curves can differ, their wording, and whether shared values show.
 _SETTINGS = (
     ("steps", "{:,} steps", True),
     ("batch", "of {}", False),
