@@ -1,4 +1,4 @@
-"""HeadGeometry: how many heads, of what rank; what is possible and what it costs."""
+"""HeadGeometry: the number of heads and their rank, with checks and costs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ from headwise.errors import ParameterError
 
 @dataclass(frozen=True)
 class HeadGeometry:
-    """Width d, heads H, key-value heads H_kv, query-key rank r and value rank v of a layer.
+    """The shape of an attention layer: width d, H heads, H_kv key-value heads, ranks r and v.
 
-    >>> HeadGeometry.standard(512, heads=8)
-    HeadGeometry(width=512, heads=8, kv_heads=8, qk_rank=64, v_rank=64)
+    Args:
+        width: The width d of the model.
+        heads: The number of query heads H.
+        kv_heads: The number of key-value heads H_kv; it divides ``heads``.
+        qk_rank: The head dimension r of queries and keys.
+        v_rank: The head dimension v of values.
+
+    Raises:
+        ParameterError: If a number is not positive, or ``kv_heads`` does not divide ``heads``.
+
+    Example:
+        >>> HeadGeometry.standard(512, heads=8)
+        HeadGeometry(width=512, heads=8, kv_heads=8, qk_rank=64, v_rank=64)
     """
 
     width: int
@@ -26,7 +37,7 @@ class HeadGeometry:
             self._refuse_unless_positive(field.name)
         if self.heads % self.kv_heads:
             raise ParameterError(
-                f"{self.kv_heads} key-value heads cannot serve {self.heads} heads evenly",
+                f"expected kv_heads that divides {self.heads} heads, got {self.kv_heads}",
                 hint=f"choose kv_heads from {_listed(divisors(self.heads))}",
             )
 
@@ -36,20 +47,31 @@ class HeadGeometry:
             return
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ParameterError(
-                f"{name} must be a whole number of at least 1, got {value!r}",
+                f"expected a whole number of at least 1 for {name}, got {value!r}",
                 hint=f"pass for example {name}={_EXAMPLES.get(name, 8)}",
             )
 
     @classmethod
     def standard(cls, width: int, heads: int) -> HeadGeometry:
-        """The usual choice r = v = d/H, which ``torch.nn.MultiheadAttention`` hard-codes.
+        """Make the usual geometry with r = v = d/H, as ``torch.nn.MultiheadAttention`` has it.
 
-        >>> HeadGeometry.standard(64, heads=4).qk_rank
-        16
+        Args:
+            width: The width d of the model.
+            heads: The number of heads H; it divides the width.
+
+        Returns:
+            The geometry.
+
+        Raises:
+            ParameterError: If ``heads`` does not divide ``width``.
+
+        Example:
+            >>> HeadGeometry.standard(64, heads=4).qk_rank
+            16
         """
         if heads < 1 or width % heads:
             raise ParameterError(
-                f"{heads} heads do not divide the width {width}",
+                f"expected heads that divide the width {width}, got {heads}",
                 hint=f"choose heads from {_listed(divisors(width))}, or any number of heads "
                 "with HeadGeometry.free(width, heads, rank)",
             )
@@ -57,75 +79,108 @@ class HeadGeometry:
 
     @classmethod
     def free(cls, width: int, heads: int, rank: int) -> HeadGeometry:
-        """Any number of heads of any rank, for queries, keys and values alike.
+        """Make a geometry with any number of heads of any rank, for queries, keys and values alike.
 
-        >>> HeadGeometry.free(64, heads=4096, rank=1).parameters
-        1048576
+        Args:
+            width: The width d of the model.
+            heads: The number of heads H.
+            rank: The head dimension of queries, keys and values.
+
+        Returns:
+            The geometry.
+
+        Example:
+            >>> HeadGeometry.free(64, heads=4096, rank=1).parameters
+            1048576
         """
         return HeadGeometry(width, heads, heads, rank, rank)
 
     def grouped(self, kv_heads: int) -> HeadGeometry:
-        """The same with fewer key-value heads (1: multi-query).
+        """Return the same geometry with fewer key-value heads.
 
-        >>> HeadGeometry.standard(64, heads=4).grouped(2).kv_heads
-        2
+        Args:
+            kv_heads: The number of key-value heads; 1 is multi-query attention.
+
+        Returns:
+            The new geometry.
+
+        Example:
+            >>> HeadGeometry.standard(64, heads=4).grouped(2).kv_heads
+            2
         """
         return replace(self, kv_heads=kv_heads)
 
     @property
     def group(self) -> int:
-        """How many query heads share one key-value head."""
+        """Number of query heads that share one key-value head."""
         return self.heads // self.kv_heads
 
     @property
     def parameters(self) -> int:
-        """Weights of the layer, without biases: d·(H·r + H_kv·r + H_kv·v + H·v).
-
-        >>> HeadGeometry.standard(64, heads=4).parameters == 4 * 64**2
-        True
-        """
+        """Number of weights without biases: d·(H·r + H_kv·r + H_kv·v + H·v)."""
         queries, outputs = self.heads * self.qk_rank, self.heads * self.v_rank
         return self.width * (queries + self.kv_heads * (self.qk_rank + self.v_rank) + outputs)
 
     @property
     def biases(self) -> int:
-        """What biases on queries, keys, values and output would add to the parameters.
-
-        >>> HeadGeometry.standard(64, heads=4).biases
-        256
-        """
+        """Number of weights that biases on queries, keys, values and output would add."""
         shared = self.kv_heads * (self.qk_rank + self.v_rank)
         return self.heads * self.qk_rank + shared + self.width
 
     def flops_per_token(self, context: int) -> int:
-        """2·parameters + 2·n·H·(r + v): projections, logits and the weighted sum.
+        """Count projections, logits and weighted sum: 2·parameters + 2·n·H·(r + v).
 
-        >>> HeadGeometry.standard(64, heads=4).flops_per_token(context=16)
-        36864
+        Args:
+            context: The number of tokens n that are attended to.
+
+        Returns:
+            Floating-point operations per token.
+
+        Example:
+            >>> HeadGeometry.standard(64, heads=4).flops_per_token(context=16)
+            36864
         """
         mixing = 2 * context * self.heads * (self.qk_rank + self.v_rank)
         return 2 * self.parameters + mixing
 
     def cache_bytes_per_token(self, bytes_per_number: int) -> int:
-        """Key-value cache: b·H_kv·(r + v).
+        """Return the size of the KV cache, b·H_kv·(r + v).
 
-        >>> HeadGeometry.standard(64, heads=4).grouped(1).cache_bytes_per_token(2)
-        64
+        Args:
+            bytes_per_number: The size b of one number: 2 for float16 and bfloat16.
+
+        Returns:
+            Bytes per token and layer.
+
+        Example:
+            >>> HeadGeometry.standard(64, heads=4).grouped(1).cache_bytes_per_token(2)
+            64
         """
         return bytes_per_number * self.kv_heads * (self.qk_rank + self.v_rank)
 
 
 @dataclass(frozen=True)
 class LatentGeometry(HeadGeometry):
-    """Keys and values from one latent vector per token, as in multi-head latent attention.
+    """The shape of a multi-head latent attention layer: one latent vector per token gives K and V.
 
-    ``qk_rank`` is the whole rank of the query-key form; the last ``rope_rank`` of its
-    dimensions carry the rotary position (one key part, shared by all heads). ``q_latent`` is
-    the width of the compressed query, or None if queries come straight from the token.
+    Args:
+        width: The width d of the model.
+        heads: The number of heads H.
+        kv_heads: Equal to ``heads``: the latent is expanded to every head.
+        qk_rank: The head dimension r of queries and keys, rotary part included.
+        v_rank: The head dimension v of values.
+        kv_latent: The width of the latent vector of keys and values.
+        q_latent: The width of the compressed query, or None if queries are not compressed.
+        rope_rank: How many of the ``qk_rank`` dimensions carry the rotary position. All heads
+            share this part of the key.
 
-    >>> geometry = LatentGeometry(64, 4, 4, 24, 16, kv_latent=32, q_latent=None, rope_rank=8)
-    >>> geometry.content_rank, geometry.cache_bytes_per_token(2)
-    (16, 80)
+    Raises:
+        ParameterError: If a number is out of range or ``kv_heads`` differs from ``heads``.
+
+    Example:
+        >>> geometry = LatentGeometry(64, 4, 4, 24, 16, kv_latent=32, q_latent=None, rope_rank=8)
+        >>> geometry.content_rank, geometry.cache_bytes_per_token(2)
+        (16, 80)
     """
 
     kv_latent: int
@@ -136,13 +191,12 @@ class LatentGeometry(HeadGeometry):
         super().__post_init__()
         if self.kv_heads != self.heads:
             raise ParameterError(
-                f"latent attention expands its latent to all {self.heads} heads, "
-                f"got kv_heads={self.kv_heads}",
+                f"expected kv_heads={self.heads} for latent attention, got {self.kv_heads}",
                 hint=f"pass kv_heads={self.heads}, and choose kv_latent for the cache",
             )
         if self.rope_rank % 2 or self.rope_rank >= self.qk_rank:
             raise ParameterError(
-                f"rope_rank {self.rope_rank} must be even and below qk_rank {self.qk_rank}",
+                f"expected an even rope_rank below qk_rank {self.qk_rank}, got {self.rope_rank}",
                 hint=f"choose rope_rank from {_listed(list(range(0, self.qk_rank, 2)))}",
             )
 
@@ -153,12 +207,12 @@ class LatentGeometry(HeadGeometry):
 
     @property
     def content_rank(self) -> int:
-        """The part of the query-key rank without rotary position."""
+        """Part of the query-key rank without rotary position."""
         return self.qk_rank - self.rope_rank
 
     @property
     def parameters(self) -> int:
-        """Weights without biases and norms: queries, latent, expansion and output."""
+        """Number of weights without biases and norms: queries, latent, expansion and output."""
         queries = self.heads * self.qk_rank
         asking = (
             self.width * queries
@@ -171,21 +225,17 @@ class LatentGeometry(HeadGeometry):
 
     @property
     def biases(self) -> int:
-        """Biases on the maps that read tokens and on the output, as DeepSeek has them."""
+        """Number of biases on the maps that read tokens and on the output, as in DeepSeek."""
         asking = self.heads * self.qk_rank if self.q_latent is None else self.q_latent
         return asking + self.kv_latent + self.rope_rank + self.width
 
     def cache_bytes_per_token(self, bytes_per_number: int) -> int:
-        """Key-value cache: b·(kv_latent + rope_rank)."""
+        """Return the size of the KV cache per token: b·(kv_latent + rope_rank)."""
         return bytes_per_number * (self.kv_latent + self.rope_rank)
 
 
 def divisors(number: int) -> list[int]:
-    """All divisors in ascending order.
-
-    >>> divisors(12)
-    [1, 2, 3, 4, 6, 12]
-    """
+    """Return all divisors in ascending order."""
     return [part for part in range(1, number + 1) if number % part == 0]
 
 

@@ -1,8 +1,8 @@
-"""The names of masks: one vocabulary for functions, configs and commands.
+"""Name masks the same way in functions, configs and commands.
 
-A mask is named by a text: ``"none"``, ``"causal"``, ``"window:128"``, or several joined by ``+``
-(``"causal+window:128"``). ``headwise.attention.as_mask`` turns such a text into a mask. The laws in
-``headwise.theory`` know the two masks of ``MaskName``. This module imports nothing heavy.
+A mask has a text name: ``"none"``, ``"causal"``, ``"window:128"``, or several joined by ``+``
+(``"causal+window:128"``). ``headwise.attention.as_mask`` makes the mask. The predictions in
+``headwise.theory`` cover the two masks of ``MaskName``. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ MaskName = Literal["none", "causal"]
 
 
 def checked_mask(mask: str) -> MaskName:
-    """Return ``mask`` if it names a mask that has a law.
-
-    >>> checked_mask("causal")
-    'causal'
-    """
+    """Return ``mask`` if it is one of the masks that ``headwise.theory`` predicts for."""
     for known in get_args(MaskName):
         if mask == known:
             return known

@@ -1,4 +1,4 @@
-"""Refuse what would not fit, before anything is allocated."""
+"""Refuse work that does not fit in memory, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ MEMORY_FACTS = Path("/proc/meminfo")
 
 
 def available_bytes(device: torch.device) -> int | None:
-    """How much memory a request may take on this device; None where the system does not say.
-
-    >>> free = available_bytes(torch.device("cpu"))
-    >>> free is None or free > 0
-    True
-    """
+    """Return the free memory of a device in bytes, or None if the system does not report it."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -28,13 +23,7 @@ def available_bytes(device: torch.device) -> int | None:
 
 
 def refuse_if_too_large(what: str, needed: int, device: torch.device, alternative: str) -> None:
-    """Raise TooLargeError if ``needed`` bytes are not to be had.
-
-    >>> refuse_if_too_large("a rank", 2**60, torch.device("cpu"), "use fewer tokens")
-    Traceback (most recent call last):
-    ...
-    headwise.errors.TooLargeError: a rank needs 1.15 EB of memory, ... is free; use fewer tokens
-    """
+    """Raise TooLargeError if ``needed`` bytes are more than the device has free."""
     free = available_bytes(device)
     if free is not None and needed > free:
         raise TooLargeError(
@@ -44,11 +33,7 @@ def refuse_if_too_large(what: str, needed: int, device: torch.device, alternativ
 
 
 def readable_bytes(size: int | float) -> str:
-    """A size as people write it.
-
-    >>> readable_bytes(3_200_000)
-    '3.2 MB'
-    """
+    """Return a size with a unit, such as "3.2 MB"."""
     for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -66,7 +51,7 @@ def _system_bytes() -> int | None:
 
 
 def _group_bytes() -> int | None:
-    """What is left under the limit of a container, if there is one."""
+    """Return what is left under the container's memory limit, if it has one."""
     try:
         limit = (GROUP_FOLDER / "memory.max").read_text().strip()
         used = (GROUP_FOLDER / "memory.current").read_text().strip()

@@ -57,7 +57,7 @@ def _folder() -> Path:
 
 
 def _built(source: Path, compiler: str, folder: Path) -> Path:
-    """The path of the library, compiled now if it is not there."""
+    """Return the path of the compiled library, compiling it first if needed."""
     target = folder / f"{source.stem}_{_identity(source, compiler)}.so"
     if target.exists():
         return target
@@ -70,7 +70,7 @@ def _built(source: Path, compiler: str, folder: Path) -> Path:
 
 
 def _identity(source: Path, compiler: str) -> str:
-    """What the machine code depends on: sources, flags, compiler and kind of processor."""
+    """Hash everything the machine code depends on: sources, flags, compiler and processor."""
     headers = sorted({*HEADERS.glob("*.h"), *source.parent.glob("*.h")})
     texts = [path.read_text() for path in (source, *headers)]
     known = [*texts, *FLAGS, compiler, platform.machine(), _features()]
@@ -78,7 +78,7 @@ def _identity(source: Path, compiler: str) -> str:
 
 
 def _features() -> str:
-    """The processor's features, since -march=native code of one may crash another."""
+    """Return the processor's features: -march=native code of one processor may crash another."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Report how far long work has come: one protocol for the library and the command."""
+"""Report the progress of long work: one protocol for the library and the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["SILENT", "NoProgress", "Progress", "tracked"]
 
 @runtime_checkable
 class Progress(Protocol):
-    """Receives news of long work.
+    """Receive news of long work.
 
     Functions that can take long accept a ``progress`` argument. Pass any object with these
     methods to show a bar, write a log or count steps. Calls come from the caller's own thread.
@@ -38,10 +38,10 @@ class Progress(Protocol):
         """Show what the task is working on now."""
 
     def advance(self, steps: int = 1) -> None:
-        """Count steps that are newly done."""
+        """Add to the number of steps done."""
 
     def log(self, line: str) -> None:
-        """Keep one line, such as the reason of a failure."""
+        """Write one line, such as the reason of a failure."""
 
     def stop(self) -> None:
         """End the task, whether it is done, interrupted or failed."""

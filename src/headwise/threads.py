@@ -17,13 +17,6 @@ def one_thread() -> Iterator[None]:
 
     Yields:
         Nothing.
-
-    >>> before = torch.get_num_threads()
-    >>> with one_thread():
-    ...     torch.get_num_threads()
-    1
-    >>> torch.get_num_threads() == before
-    True
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

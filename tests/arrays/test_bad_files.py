@@ -144,13 +144,13 @@ def test_truncated(tmp_path, ending, kept):
     path = written(tmp_path / f"a{ending}", WRITERS[ending])
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * kept)])
-    refused(path, "damaged|breaks off|looks like")
+    refused(path, "damaged|bytes of numbers|looks like")
 
 
 def test_truncated_numbers_are_counted(tmp_path):
     path = written(tmp_path / "a.npy", write_npy)
     path.write_bytes(path.read_bytes()[:-20])
-    refused(path, "breaks off: 52 of 72 bytes of numbers are there; copy it or save it again")
+    refused(path, "expected 72 bytes of numbers in .*, got 52; copy it or save it again")
 
 
 def test_a_header_that_promises_too_much_allocates_nothing(tmp_path):
@@ -158,7 +158,7 @@ def test_a_header_that_promises_too_much_allocates_nothing(tmp_path):
     with path.open("wb") as file:
         header = {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**9)}
         np.lib.format.write_array_header_1_0(file, header)
-    refused(path, "breaks off: 0 of 8000000000000000000 bytes")
+    refused(path, "expected 8000000000000000000 bytes of numbers in .*, got 0")
 
 
 def test_a_safetensors_header_that_lies(tmp_path):
@@ -187,7 +187,7 @@ def test_a_member_of_an_archive_is_named(tmp_path):
 
 def test_weights_beside_other_objects_are_refused_by_what_they_ask_for(tmp_path):
     torch.save({"a": torch.eye(2), "b": np.eye(2)}, tmp_path / "a.pt")
-    refused(tmp_path / "a.pt", r"asks for numpy\..*nothing was executed.*save tensors alone")
+    refused(tmp_path / "a.pt", r"asks for numpy\..*nothing was executed.*save only tensors")
 
 
 def test_files_without_arrays(tmp_path):

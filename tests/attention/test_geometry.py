@@ -62,32 +62,32 @@ class TestLatent:
 REFUSALS = {
     "kv heads": (
         lambda: HeadGeometry(64, 8, 3, 8, 8),
-        "3 key-value heads cannot serve 8 heads evenly; choose kv_heads from 1, 2, 4, 8",
+        "expected kv_heads that divides 8 heads, got 3; choose kv_heads from 1, 2, 4, 8",
     ),
     "zero rank": (
         lambda: HeadGeometry(64, 8, 8, 0, 8),
-        "qk_rank must be a whole number of at least 1, got 0; pass for example qk_rank=8",
+        "expected a whole number of at least 1 for qk_rank, got 0; pass for example qk_rank=8",
     ),
-    "true heads": (lambda: HeadGeometry(64, True, 1, 8, 8), "heads must be .* got True"),
+    "true heads": (lambda: HeadGeometry(64, True, 1, 8, 8), "for heads, got True"),
     "indivisible width": (
         lambda: HeadGeometry.standard(64, 5),
-        "5 heads do not divide the width 64; choose heads from 1, 2, 4, 8, 16, 32, 64, or any",
+        "expected heads that divide the width 64, got 5; choose heads from 1, 2, 4, 8, 16, 32, 64",
     ),
     "grouped latent": (
         lambda: LatentGeometry(64, 8, 2, 8, 8, 16, None, 0),
-        "latent attention expands its latent to all 8 heads, got kv_heads=2; pass kv_heads=8",
+        "expected kv_heads=8 for latent attention, got 2; pass kv_heads=8",
     ),
     "odd rotary part": (
         lambda: LatentGeometry(64, 8, 8, 8, 8, 16, None, 3),
-        "rope_rank 3 must be even and below qk_rank 8; choose rope_rank from 0, 2, 4, 6",
+        "expected an even rope_rank below qk_rank 8, got 3; choose rope_rank from 0, 2, 4, 6",
     ),
     "zero latent": (
         lambda: LatentGeometry(64, 8, 8, 8, 8, 0, None, 2),
-        "kv_latent must be a whole number of at least 1, got 0",
+        "expected a whole number of at least 1 for kv_latent, got 0",
     ),
     "zero query latent": (
         lambda: LatentGeometry(64, 8, 8, 8, 8, 8, 0, 2),
-        "q_latent must be a whole number of at least 1, got 0",
+        "expected a whole number of at least 1 for q_latent, got 0",
     ),
 }
 

@@ -167,3 +167,32 @@ def test_a_report_becomes_a_frame_with_its_three_numbers():
     assert frame.low.tolist() == frame.high.tolist() == [4, 0]
     assert frame.stable_rank[0] == pytest.approx(4)
     assert {"epsilon", "effective_rank"} <= set(frame.columns)
+
+
+def drawn(figure) -> dict[str, list[float]]:
+    """The heights of the labelled lines in the first panel of a figure."""
+    lines = figure.axes[0].lines
+    return {str(line.get_label()): list(line.get_ydata()) for line in lines}
+
+
+def test_counts_draw_the_rank_of_each_matrix_and_mark_the_uncertain_one(tmp_path):
+    figure = batch_of_six().plot(tmp_path / "ranks.svg")
+    heights = drawn(figure)
+    assert heights["rank"] == list(range(6))
+    counts = batch_of_six()
+    assert heights["at most"] == counts.high[counts.low < counts.high].tolist()
+    assert (tmp_path / "ranks.svg").read_bytes().startswith(b"<?xml")
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (2, 5, 5), (3, 4, 5, 5)])
+def test_a_measurement_draws_the_singular_values_of_up_to_eight_matrices(shape):
+    found = measure(normal(*shape, seed=0))
+    heights = drawn(found.plot())
+    first = found.spectrum.values.reshape(-1, 5)[0].tolist()
+    assert first in heights.values()
+    curves = [values for values in heights.values() if len(values) == 5]
+    assert len(curves) == min(8, math.prod(shape[:-2]))
+
+
+def test_a_zero_matrix_can_be_drawn():
+    assert measure(torch.zeros(3, 3).double()).plot().axes

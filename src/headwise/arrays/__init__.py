@@ -1,4 +1,4 @@
-"""Arrays from files: .npy, .npz, .pt, .pth, .safetensors; a bad file gets one clear line."""
+"""Read arrays from .npy, .npz, .pt, .pth and .safetensors files."""
 
 from headwise.arrays.read import read_array
 

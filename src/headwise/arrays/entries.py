@@ -1,7 +1,7 @@
-"""The arrays a file holds: their names, shapes and dtypes first, their numbers on request.
+"""List the arrays in a file with their names, shapes and dtypes, and load one on request.
 
-One function per format. Nothing here runs code found in a file: NumPy reads without pickle,
-PyTorch with ``weights_only``.
+There is one function per format. None of them runs code found in a file: NumPy reads without
+pickle, PyTorch with ``weights_only``.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ class Entry:
 
 
 def entries_of(path: Path, kind: Format) -> dict[str, Entry]:
-    """Every array in the file, by name; a file of one unnamed array names it after itself."""
+    """List every array in a file by name; a single unnamed array is named after the file."""
     return _LISTING[kind](path)
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Around the readers of others: whatever damaged bytes provoke in them becomes one line."""
+    """Turn whatever a reader raises on damaged bytes into one line."""
     try:
         yield
     except MemoryError:
         raise UnreadableFileError(
             f"{path} holds an array too large for this machine's memory",
-            hint="save the part to be measured in a file of its own",
+            hint="save only the part you need in a new file",
         ) from None
-    # They raise nearly anything: KeyError, struct.error, zlib.error, UnicodeDecodeError, ...
+    # Readers raise nearly anything: KeyError, struct.error, zlib.error, UnicodeDecodeError, ...
     except Exception as error:
         reason = re.split(r"[\n.;]", str(error).strip())[0] or type(error).__name__
         raise UnreadableFileError(
@@ -66,7 +66,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Header:
-    """What an .npy header promises, and how many bytes of numbers follow it."""
+    """The contents of an .npy header, and how many bytes follow it."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -106,7 +106,7 @@ def _npy_header(file: BufferedIOBase | IO[bytes], size: int) -> _Header:
 
 
 def _load_npy(path: Path) -> np.ndarray:
-    """The array as a map of the file: pages are read when they are used, and copied if written."""
+    """Map the file into memory: pages are read when they are used, and copied if written to."""
     with _reading(path):
         try:
             return np.load(path, mmap_mode="c")
@@ -128,7 +128,7 @@ def _numpy_entry(header: _Header, place: str, load: Callable[[], np.ndarray]) ->
 
 
 def _refuse_unreadable(header: _Header, place: str) -> np.dtype:
-    """The dtype in the machine's byte order, the only one torch reads, or a clear refusal."""
+    """Return the dtype in the machine's byte order, the only one torch reads, or raise."""
     if header.dtype.hasobject:
         raise BadInputError(
             f"{place} holds Python objects, which are not read (they could run code)",
@@ -143,7 +143,7 @@ def _refuse_unreadable(header: _Header, place: str) -> np.dtype:
     needed = math.prod(header.shape) * native.itemsize
     if header.bytes_there < needed:
         raise UnreadableFileError(
-            f"{place} breaks off: {header.bytes_there} of {needed} bytes of numbers are there",
+            f"expected {needed} bytes of numbers in {place}, got {header.bytes_there}",
             hint="copy it or save it again",
         )
     return native
@@ -193,15 +193,15 @@ def _list_torch(path: Path) -> dict[str, Entry]:
 
 def _load_torch(path: Path) -> Any:
     with _reading(path), warnings.catch_warnings():
-        # torch warns of pickle protocols it may not know; if it does not, it says so itself.
+        # torch warns about pickle protocols that it may not know, and raises if it really does not.
         warnings.simplefilter("ignore")
         try:
             return torch.load(path, map_location="cpu", weights_only=True)
         except UnpicklingError as error:
             culprit = _culprit(str(error))
     raise UnreadableFileError(
-        f"{path} is not weights alone: {culprit} (nothing was executed)",
-        hint="save tensors alone: torch.save({'name': tensor}, path)",
+        f"expected only tensors in {path}, but {culprit} (nothing was executed)",
+        hint="save only tensors: torch.save({'name': tensor}, path)",
     )
 
 
@@ -211,7 +211,7 @@ def _culprit(message: str) -> str:
 
 
 def _tensors_in(loaded: Any, name: str) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor in nested dictionaries and lists, named by the path to it."""
+    """Yield every tensor in nested dictionaries and lists, named by the path to it."""
     if isinstance(loaded, Tensor):
         yield name, loaded
         return

@@ -1,7 +1,7 @@
-"""Which format is this file in? Its name promises one, its first bytes tell.
+"""Tell the format of a file from its name and its first bytes.
 
-A file is read only when both agree: a renamed file would otherwise fail somewhere deep in a
-reader, with a message about the wrong thing.
+A file is read only if both agree. A renamed file would otherwise fail deep inside a reader with
+a misleading message.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headwise.errors import UnreadableFileError
 
 @dataclass(frozen=True)
 class Format:
-    """A way of writing arrays that headwise reads, and the endings that promise it."""
+    """A file format that headwise reads, and its file extensions."""
 
     described: str
     endings: tuple[str, ...]
@@ -27,7 +27,7 @@ TORCH = Format("a PyTorch file", (".pt", ".pth"))
 SAFETENSORS = Format("a safetensors file", (".safetensors",))
 FORMATS = (NPY, NPZ, TORCH, SAFETENSORS)
 
-#: The endings headwise reads, for messages.
+#: The file extensions that headwise reads, for messages.
 READABLE = ", ".join(ending for known in FORMATS for ending in known.endings)
 
 
@@ -42,8 +42,8 @@ class Content:
 
 _DAMAGED = "copy it or save it again"
 
-# Pickles of protocol 2 and above begin with 0x80 and the protocol. torch.save wrote such
-# files before it wrote zip archives, and opened them with a number of its own.
+# Pickles of protocol 2 and above begin with 0x80 and the protocol. Older versions of torch.save
+# wrote such files, starting with a magic number.
 _PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 _TORCH_PICKLE = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _FOREIGN_PICKLE = Content(
@@ -66,7 +66,7 @@ _OPENINGS = (
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file whose name and content agree, or a clear refusal."""
+    """Return the format of a file, or raise if its name and content disagree."""
     _refuse_missing(path)
     promised = _promised(path)
     content = content_of(path)
@@ -85,7 +85,7 @@ def format_of(path: Path) -> Format:
 
 
 def content_of(path: Path) -> Content:
-    """What the first bytes of a file look like."""
+    """Tell what a file holds from its first bytes."""
     with path.open("rb") as file:
         head = file.read(4096)
     for opening, content in _OPENINGS:
@@ -115,9 +115,9 @@ def _inside_zip(path: Path) -> Content:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    # Damaged directories raise more than BadZipFile: names that are no text, versions, offsets.
+    # Damaged archives raise more than BadZipFile: bad names, versions, offsets.
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError):
-        return Content("a zip archive that breaks off", advice=_DAMAGED)
+        return Content("an incomplete zip archive", advice=_DAMAGED)
     if any(name.endswith("/constants.pkl") for name in names):
         advice = "save its weights instead: torch.save(model.state_dict(), path)"
         return Content("a TorchScript program", advice=advice)
@@ -129,7 +129,7 @@ def _inside_zip(path: Path) -> Content:
 
 
 def _is_text(head: bytes) -> bool:
-    # The last three bytes may be a character that the 4096 cut in two.
+    # Reading 4096 bytes may have cut the last character in two.
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as error:

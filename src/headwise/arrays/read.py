@@ -1,4 +1,4 @@
-"""Read one array from a file, by name where the file holds several."""
+"""Read one array from a file, by name if the file holds several."""
 
 from __future__ import annotations
 
@@ -12,20 +12,30 @@ from headwise.arrays.formats import format_of
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.memory import refuse_if_too_large
 
-#: How many arrays an error message lists before it says how many more there are.
+#: The most arrays that an error message lists by name.
 LISTED = 12
 
 
 def read_array(path: Path | str, name: str | None = None) -> Tensor:
-    """The array in a file, in the dtype it was stored in; ``name`` picks one of several.
+    """Read one array from a file. Code in the file is never run: pickled objects are refused.
 
-    Code in a file is never run: pickled objects are refused.
+    Args:
+        path: A .npy, .npz, .pt, .pth or .safetensors file.
+        name: The name of the array, needed only if the file holds several.
 
-    >>> import numpy, tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "identity.npy"
-    >>> numpy.save(place, numpy.eye(3))
-    >>> read_array(place).shape
-    torch.Size([3, 3])
+    Returns:
+        The array on the CPU, in the dtype it was stored in.
+
+    Raises:
+        UnreadableFileError: If the file is missing, damaged, or of another format.
+        BadInputError: If the file does not hold exactly one array of that name.
+
+    Example:
+        >>> import numpy, tempfile
+        >>> place = Path(tempfile.mkdtemp()) / "identity.npy"
+        >>> numpy.save(place, numpy.eye(3))
+        >>> read_array(place).shape
+        torch.Size([3, 3])
     """
     path = Path(path)
     try:
@@ -62,7 +72,7 @@ def _listed(found: dict[str, Entry]) -> str:
 
 
 def _plain(path: Path, tensor: Tensor) -> Tensor:
-    """A strided tensor on the CPU that fits into memory once every element has a place."""
+    """Return a strided CPU tensor, or raise if a full copy would not fit in memory."""
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
         raise BadInputError(
             f"{path} holds a tensor of layout {tensor.layout} and dtype {tensor.dtype}",
@@ -74,6 +84,6 @@ def _plain(path: Path, tensor: Tensor) -> Tensor:
             f"the {'×'.join(map(str, tensor.shape))} tensor in {path}",
             tensor.numel() * max(8, tensor.element_size()),
             tensor.device,
-            "save the part to be measured in a file of its own",
+            "save only the part you need in a new file",
         )
     return tensor.detach()

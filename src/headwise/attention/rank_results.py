@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,12 +12,6 @@ from torch import Tensor
 from headwise.errors import BadInputError
 from headwise.spectra import Certificate, Tolerance
 from headwise.spectra.certificate import data_frame
-
-if TYPE_CHECKING:
-    from headwise.report import Line
-
-#: Matrices of a batch that a figure shows.
-CURVES = 8
 
 
 @dataclass(frozen=True)
@@ -116,23 +110,8 @@ class Ranks:
         Returns:
             The matplotlib figure.
         """
-        from headwise.report import Curve, Panel, draw
+        from headwise.spectra.figures import spectrum_figure
 
-        level = (("tolerance", self.rows[0].tolerance),)
-        curves = tuple(
-            Curve(", ".join(map(str, row.index)) or "matrix", _positive(values))
-            for row, values in zip(self.rows[:CURVES], self.singular_values.tolist(), strict=False)
-        )
-        panel = Panel("Spectrum", "number", "singular value", curves, y_scale="log", levels=level)
-        figure = draw([panel])
-        if file is not None:
-            figure.savefig(file)
-        return figure
-
-
-def _positive(values: list[float]) -> Line:
-    """The singular values above zero: a logarithmic axis has no place for zero."""
-    from headwise.report import Line
-
-    shown = tuple(value for value in values if value > 0)
-    return Line(tuple(range(1, len(shown) + 1)), shown)
+        values = self.singular_values.tolist()
+        rows = zip((row.index for row in self.rows), values, strict=True)
+        return spectrum_figure(rows, self.rows[0].tolerance, file)

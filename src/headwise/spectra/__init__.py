@@ -1,4 +1,4 @@
-"""Matrices, their spectra, and the numbers called rank; nothing here knows of attention."""
+"""Measure the singular values and the rank of matrices; this package knows nothing of attention."""
 
 from headwise.spectra.certificate import Certificate, Counts
 from headwise.spectra.estimate import Estimate

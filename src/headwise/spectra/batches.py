@@ -1,4 +1,4 @@
-"""A source as one flat batch, and its matrices in float64, a few at a time."""
+"""Flatten a source to one batch dimension, and give its matrices in float64, a few at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headwise.spectra.weights import (
     weights_error,
 )
 
-#: Dense work on one matrix takes up to this many times its float64 size.
+#: Dense work on one matrix needs up to this many times its float64 size.
 WORKING_COPIES = 3
 
 #: A batch is cut into at least this many chunks, so that extra memory stays below the batch.
@@ -31,11 +31,7 @@ SMALLEST_CHUNK = 2**22
 
 
 def flat_batch(source: Tensor | LogWeights) -> Tensor | LogWeights:
-    """The same matrices with exactly one batch dimension.
-
-    >>> flat_batch(torch.zeros(2, 3, 4, 4)).shape
-    torch.Size([6, 4, 4])
-    """
+    """Reshape to exactly one batch dimension."""
     if isinstance(source, LogWeights):
         error = source.error
         if len(source.shape) == 3 and not isinstance(error, Tensor):
@@ -48,17 +44,17 @@ def flat_batch(source: Tensor | LogWeights) -> Tensor | LogWeights:
 
 @dataclass(frozen=True, eq=False)
 class DenseChunk:
-    """A few matrices of a batch: their numbers in it, and how to have them in float64."""
+    """A few matrices of a batch: their positions in it, and access to them in float64."""
 
     numbers: Tensor
     source: Tensor | LogWeights
 
     def doubt(self) -> Tensor:
-        """For each matrix, how far it may lie from the one meant."""
+        """Bound, for each matrix, its distance from the exact input it stands for."""
         return doubt(self.source)
 
     def fresh(self) -> Tensor:
-        """A new copy of the matrices, which the caller may overwrite."""
+        """Return a new copy of the matrices, which the caller may overwrite."""
         if isinstance(self.source, LogWeights):
             return softmax_matrix(self.source)
         refuse_not_finite("the matrix", int((~self.source.isfinite().all(-1)).sum()))
@@ -66,7 +62,7 @@ class DenseChunk:
 
 
 def dense_chunks(source: Tensor | LogWeights, chosen: Tensor) -> Iterator[DenseChunk]:
-    """The chosen matrices of a flat batch, a few at a time."""
+    """Yield the chosen matrices of a flat batch, a few at a time."""
     if len(chosen) == 0:
         return
     n, m = source.shape[-2:]
@@ -83,11 +79,7 @@ def dense_chunks(source: Tensor | LogWeights, chosen: Tensor) -> Iterator[DenseC
 
 
 def doubt(source: Tensor | LogWeights) -> Tensor:
-    """For each matrix of a flat batch, how far it may lie from the one meant.
-
-    >>> doubt(torch.eye(2, dtype=torch.float64)[None])
-    tensor([0.], dtype=torch.float64)
-    """
+    """Bound, for each matrix of a flat batch, its distance from the exact input it stands for."""
     if not isinstance(source, LogWeights):
         return storage_error(source)
     if source.is_exact:

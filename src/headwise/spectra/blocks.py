@@ -1,4 +1,4 @@
-"""Sparse entries fall into blocks that share no row and no column; their spectra are theirs.
+"""Split sparse matrices into blocks that share no row and no column, and solve each block.
 
 The blocks of a whole batch are found in one graph and solved together, grouped by size.
 """
@@ -18,10 +18,10 @@ SIZE_CLASSES = np.array([2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Entries sorted into blocks: ``of_entry`` numbers the block each entry lies in.
+    """Entries sorted into blocks.
 
-    ``row`` and ``column`` place the entry inside its block; ``height`` and ``width`` are
-    the sizes of the blocks.
+    ``of_entry`` numbers the block of each entry, ``row`` and ``column`` place it inside the block,
+    and ``height`` and ``width`` are the sizes of the blocks.
     """
 
     of_entry: np.ndarray
@@ -35,7 +35,7 @@ class Blocks:
         return len(self.height)
 
     def by_size(self, wanted: np.ndarray) -> Iterator[np.ndarray]:
-        """The wanted blocks in groups of about one size; a large one is a group of its own."""
+        """Yield the wanted blocks in groups of similar size; each large block is its own group."""
         side = np.maximum(self.height, self.width)[wanted]
         group = np.searchsorted(SIZE_CLASSES, side)
         for number in np.unique(group):
@@ -44,22 +44,17 @@ class Blocks:
 
     @property
     def rank(self) -> np.ndarray:
-        """How many singular values each block has: its smaller side."""
+        """Number of singular values of each block: its smaller side."""
         return np.minimum(self.height, self.width)
 
     @property
     def work(self) -> np.ndarray:
-        """What a decomposition of each block costs, up to a factor."""
+        """Cost of decomposing each block, up to a constant factor."""
         return self.height * self.width * self.rank
 
 
 def find_blocks(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Blocks:
-    """The connected components of the bipartite graph; entries come row by row.
-
-    >>> blocks = find_blocks(np.array([0, 0, 5]), np.array([1, 2, 7]), np.ones(3))
-    >>> len(blocks), blocks.width.tolist()
-    (2, [2, 1])
-    """
+    """Find the connected components of the bipartite graph; entries come row by row."""
     first = np.flatnonzero(np.diff(rows, prepend=-1))
     row = np.repeat(np.arange(len(first)), np.diff(first, append=len(rows)))
     names, column = np.unique(columns, return_inverse=True)
@@ -74,7 +69,7 @@ def find_blocks(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Bl
 
 
 def _place_within(label: np.ndarray, how_many: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each member its running number inside its block, and the size of each block."""
+    """Return each member's index inside its block, and the size of each block."""
     size = np.bincount(label, minlength=how_many)
     order = np.argsort(label, kind="stable")
     place = np.empty(len(label), dtype=np.int64)
@@ -85,12 +80,7 @@ def _place_within(label: np.ndarray, how_many: int) -> tuple[np.ndarray, np.ndar
 def singular_values(
     blocks: Blocks, wanted: np.ndarray | bool = True
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (numbers of wanted blocks, their singular values), one pair per size class.
-
-    >>> blocks = find_blocks(np.array([0, 0]), np.array([0, 1]), np.array([3.0, 4.0]))
-    >>> [values.tolist() for _, values in singular_values(blocks)]
-    [[[5.0]]]
-    """
+    """Yield pairs (indices of wanted blocks, their singular values), one pair per size class."""
     thin = (blocks.rank == 1) & wanted
     if thin.any():
         energy = np.bincount(blocks.of_entry, blocks.values**2, minlength=len(blocks))
@@ -100,14 +90,7 @@ def singular_values(
 
 
 def stacked(blocks: Blocks, chosen: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """The chosen blocks as one array of matrices, the smaller ones filled up with zeros.
-
-    ``values``, one per entry, may stand in for those of the blocks.
-
-    >>> blocks = find_blocks(np.array([0, 1]), np.array([0, 1]), np.array([3.0, 4.0]))
-    >>> stacked(blocks, np.array([1])).tolist()
-    [[[4.0]]]
-    """
+    """Stack the chosen blocks, padded with zeros; ``values`` may replace those of the blocks."""
     slot = np.full(len(blocks), -1)
     slot[chosen] = np.arange(len(chosen))
     at = slot[blocks.of_entry]

@@ -1,10 +1,11 @@
-"""A certified count: Certificate for one matrix, Counts for a batch."""
+"""Certified counts: Certificate for one matrix, Counts for a batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,7 @@ from headwise.shapes import Float, Int
 def reason_for_interval(
     delta: float, dtype: torch.dtype = torch.float64, *, logits: bool = False
 ) -> str:
-    """Why a count is an interval, and what would make it one number.
-
-    Args:
-        delta: How closely the singular values are known.
-        dtype: The dtype that the input was stored in.
-        logits: Whether the input was logits.
-
-    Returns:
-        One line.
-
-    >>> reason_for_interval(0.05, torch.bfloat16, logits=True)
-    'bfloat16 hides whatever is below 0.05; pass float64 numbers'
-    """
+    """Say in one line why a count is an interval, and what would make it a single number."""
     if not math.isfinite(delta):
         return "the numbers overflow float64; divide the matrix and the tolerance by its largest"
     if dtype == torch.float64:
@@ -45,18 +34,19 @@ def reason_for_interval(
 
 @dataclass(frozen=True)
 class Certificate:
-    """How many singular values are at least ε: certainly ``low``, at most ``high``.
+    """The number of singular values of at least ε, as a proven interval.
 
-    Attributes:
+    Args:
         low: The count that is certain.
         high: The largest count that is possible.
-        delta: The proven bound on how far computed singular values lie from those meant. Low and
-            high differ only if a singular value may lie within ``delta`` of ε.
+        delta: The proven bound on the error of the computed singular values. Low and high differ
+            only if a singular value may lie within ``delta`` of ε.
         method: The method that counted.
         reason: Why low and high differ and what would help; None if they are equal.
 
-    >>> int(Certificate(3, 3, delta=1e-12, method="svd"))
-    3
+    Example:
+        >>> int(Certificate(3, 3, delta=1e-12, method="svd"))
+        3
     """
 
     low: int
@@ -90,18 +80,19 @@ class Certificate:
 class Counts:
     """The certificates of a batch of matrices, indexed like a NumPy array of the same shape.
 
-    Attributes:
+    Args:
         low: The counts that are certain.
         high: The largest counts that are possible.
-        delta: How closely the singular values of each matrix are known.
+        delta: The bound on the error of the singular values of each matrix.
         methods: The method that counted each matrix, in the order of the flattened batch.
-        dtype: The dtype that the input was stored in.
+        dtype: The dtype of the input.
         logits: Whether the input was logits.
 
-    >>> from headwise.spectra import Certificate, Counts
-    >>> counts = Counts.of([Certificate(3, 3, 0.0, "svd"), Certificate(2, 2, 0.0, "svd")])
-    >>> counts.values, counts[1].low, len(counts)
-    (tensor([3, 2]), 2, 2)
+    Example:
+        >>> from headwise.spectra import Certificate, Counts
+        >>> counts = Counts.of([Certificate(3, 3, 0.0, "svd"), Certificate(2, 2, 0.0, "svd")])
+        >>> counts.values, counts[1].low, len(counts)
+        (tensor([3, 2]), 2, 2)
     """
 
     low: Int[Tensor, "*batch"]
@@ -113,7 +104,7 @@ class Counts:
 
     @classmethod
     def of(cls, counts: list[Certificate], shape: torch.Size | None = None) -> Counts:
-        """A batch from single certificates."""
+        """Make a batch from single certificates."""
         shape = torch.Size([len(counts)]) if shape is None else shape
         return cls(
             torch.tensor([c.low for c in counts], dtype=torch.int64).reshape(shape),
@@ -124,19 +115,19 @@ class Counts:
 
     @classmethod
     def by(cls, method: str, low: np.ndarray, high: np.ndarray, delta: np.ndarray) -> Counts:
-        """A flat batch of counts, all by one method, from arrays that are given away."""
+        """Make a flat batch counted by one method; the arrays are not copied."""
         low_, high_, delta_ = (torch.from_numpy(part) for part in (low, high, delta))
         return cls(low_, high_, delta_, (method,) * len(low))
 
     def reshape(self, shape: torch.Size) -> Counts:
-        """The same counts in another shape."""
+        """Return the same counts in another shape."""
         if shape == self.low.shape:
             return self
         low, high, delta = (part.reshape(shape) for part in (self.low, self.high, self.delta))
         return Counts(low, high, delta, self.methods, self.dtype, self.logits)
 
     def about(self, dtype: torch.dtype, *, logits: bool) -> Counts:
-        """The same counts, with what their input was."""
+        """Return the same counts with the dtype and kind of their input."""
         return Counts(self.low, self.high, self.delta, self.methods, dtype, logits)
 
     @property
@@ -146,13 +137,13 @@ class Counts:
 
     @property
     def exact(self) -> Tensor:
-        """Which of the intervals are one number."""
+        """For each matrix, whether the interval is one number."""
         return self.low == self.high
 
     @property
     def values(self) -> Int[Tensor, "*batch"]:
-        """The ranks, if every one of them is certain."""
-        # One question is enough where all are certain, as they are nearly always.
+        """The ranks as a tensor, if every one of them is certain."""
+        # Nearly always all are certain, and one check is enough.
         if not torch.equal(self.low, self.high):
             undecided = int((~self.exact).sum())
             raise UndecidedError(
@@ -229,6 +220,19 @@ class Counts:
         """
         places = list(np.ndindex(*self.shape))
         return data_frame({"index": p, **vars(c)} for p, c in zip(places, self.flat, strict=True))
+
+    def plot(self, file: str | Path | None = None) -> Any:
+        """Draw the rank of each matrix, in the order of the flattened batch.
+
+        Args:
+            file: Where to save the figure, if anywhere.
+
+        Returns:
+            The matplotlib figure.
+        """
+        from headwise.spectra.figures import rank_figure
+
+        return rank_figure(self.low.flatten().tolist(), self.high.flatten().tolist(), file)
 
 
 def data_frame(rows: Iterable[dict[str, Any]]) -> Any:

@@ -1,4 +1,4 @@
-"""How many singular values are at least ε: the cheapest method that can tell, with δ."""
+"""Count the singular values of at least ε by the cheapest method that can certify the count."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from headwise.spectra.sources import LogWeights
 
 METHODS = ("cheapest", "near-hardmax", "dense", "svd", "inertia")
 
-#: Doubt beyond this share of ε is counted on both sides of ε instead of being part of δ.
+#: An input error beyond this share of ε is counted at ε ± error instead of being part of δ.
 SMALL_DOUBT = 1e-3
 
-#: A smaller ε (or one above its inverse) is counted with everything scaled.
+#: An ε below this (or above its inverse) is counted with everything scaled.
 SMALLEST_PLAIN = 1e-60
 
-#: Scaled entries stay below two to this.
+#: Scaled entries stay below 2 to this power.
 LARGEST_EXPONENT = 200
 
 #: Below this size it does not pay to look for sparsity first.
@@ -36,11 +36,7 @@ Counter = Callable[[Thresholds], Counts]
 
 
 def count_at(source: Tensor | LogWeights, epsilon: float, method: str = "cheapest") -> Counts:
-    """One certified count per matrix, by the method named or the cheapest that can answer.
-
-    >>> count_at(torch.eye(3, dtype=torch.float64), 1e-8, "svd").methods
-    ('svd',)
-    """
+    """Count with the named method, or with the cheapest that can answer."""
     _refuse_unknown(method)
     if isinstance(source, Tensor) and not SMALLEST_PLAIN <= epsilon <= 1 / SMALLEST_PLAIN:
         found = _count_scaled(source, epsilon, method)
@@ -50,20 +46,17 @@ def count_at(source: Tensor | LogWeights, epsilon: float, method: str = "cheapes
 
 
 def _count_scaled(source: Tensor, epsilon: float, method: str) -> Counts:
-    """Count at an extreme ε with everything multiplied by a power of two, which changes nothing.
-
-    Squares of numbers around ε would leave the range of float64.
-    """
+    """Scale by a power of two if ε is extreme: squares near ε would leave the range of float64."""
     peak = float(source.abs().max())
     most = LARGEST_EXPONENT - math.frexp(peak)[1] if peak > 0 else LARGEST_EXPONENT
     exponent = min(-math.frexp(epsilon)[1], most)
-    # In two steps: 2^1074 itself is no float64.
+    # In two steps: 2^1074 is not a float64.
     half, other = 2.0 ** (exponent // 2), 2.0 ** (exponent - exponent // 2)
     scaled = source.double() * half * other
     if not math.isfinite(peak) or source.dtype != torch.float64:
         scaled, half, other = source, 1.0, 1.0
     found = _count_plain(scaled, epsilon * half * other, method)
-    # Scaled back, δ may round to zero, which it is not.
+    # Scaled back, a positive δ may round to zero.
     delta = (found.delta / half / other).clamp(min=SMALLEST)
     return Counts(found.low, found.high, delta, found.methods)
 
@@ -96,7 +89,7 @@ def _refuse_unknown(method: str) -> None:
 
 
 def _count_sparse(flat: Tensor | LogWeights, epsilon: float) -> Counts | None:
-    """Counts of the matrices whose rows are nearly one-hot; δ is infinite for the others."""
+    """Count the matrices whose rows are nearly one-hot; δ is infinite for the others."""
     find = dominant_weights if isinstance(flat, LogWeights) else dominant_entries
     entries = find(flat, epsilon)  # type: ignore[arg-type]
     if not entries.sparse.any():
@@ -114,7 +107,7 @@ def _near_hardmax(entries: DominantEntries, at: Thresholds) -> Counts:
 def _count_rest(
     flat: Tensor | LogWeights, chosen: Tensor, epsilon: float, method: str
 ) -> Iterator[tuple[int, Certificate]]:
-    """Numbers and counts of the chosen matrices, taken as dense ones."""
+    """Count the chosen matrices as dense ones; return their indices and counts."""
     count = {"svd": _by_svd, "inertia": _by_inertia}.get(method, count_dense)
     for chunk in dense_chunks(flat, chosen):
         found = bracketed(
@@ -133,7 +126,7 @@ def _by_svd(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
 def _by_inertia(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     matrices, facts = chunk.fresh(), zip(at.epsilon.tolist(), at.doubt.tolist(), strict=True)
     found = [count_by_inertia(one, *fact) for one, fact in zip(matrices, facts, strict=True)]
-    # Where no factorisation certifies itself, the decomposition answers.
+    # If no factorisation certifies itself, use the SVD.
     return [
         count_by_svd(matrices[i : i + 1], at.only(slice(i, i + 1)))[0] if one is None else one
         for i, one in enumerate(found)
@@ -141,17 +134,13 @@ def _by_inertia(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
 
 
 def bracketed(counter: Counter, epsilon: float, doubt: Tensor, most: int) -> Counts:
-    """Counts of matrices known to within ``doubt``: part of δ if small, else two-sided.
-
-    A matrix that may lie ``doubt`` from the one meant surely has the singular values that
-    exceed ε + doubt, and possibly all those that exceed ε − doubt.
-    """
+    """Count matrices known to within ``doubt``: add it to δ if small, else count at ε ± doubt."""
     wide = doubt > SMALL_DOUBT * epsilon
     if not bool(wide.any()):
         return counter(Thresholds(torch.full_like(doubt, epsilon), doubt))
     narrow = torch.where(wide, 0.0, doubt)
     low = counter(Thresholds(torch.where(wide, epsilon + doubt, epsilon), narrow))
-    # Where the doubt exceeds ε every singular value may count, whatever is seen.
+    # If the input error exceeds ε, every singular value may count.
     below = torch.where(wide & (doubt < epsilon), epsilon - doubt, epsilon)
     high = counter(Thresholds(below, narrow))
     doubt, wide = doubt.cpu(), wide.cpu()

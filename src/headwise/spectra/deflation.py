@@ -44,13 +44,13 @@ SQUARES_SHARE = 1e-4
 #: How often Rᵀ is factored again before giving up.
 ROUNDS = 3
 
-#: Another turn pays when it leaves no more than this share of the rows.
+#: Another factorisation pays if it leaves no more than this share of the rows.
 WORTH_A_TURN = 0.75
 
 
 @dataclass(frozen=True)
 class Deflated:
-    """A certified count: σ surely ≥ ε, σ possibly ≥ ε, and the δ it rests on."""
+    """A certified count: σ certainly ≥ ε, σ possibly ≥ ε, and the δ of that count."""
 
     low: int
     high: int
@@ -60,16 +60,16 @@ class Deflated:
 def count_by_deflation(
     matrix: Float[Tensor, "1 n m"], epsilon: float, doubt: float = 0.0
 ) -> Deflated | None:
-    """The count for one float64 matrix, or None where QR does not reveal its rank.
+    """Count σ ≥ ε of one float64 matrix, or return None if QR does not reveal its rank.
 
-    The matrix may be overwritten. ``doubt`` is how far it may lie from the one meant; that
-    enters δ.
+    The matrix may be overwritten. ``doubt`` bounds its distance from the exact input and is added
+    to δ.
 
-    >>> count_by_deflation(torch.ones(1, 5, 5, dtype=torch.float64), 1e-8).low
-    1
+    Returns:
+        The count, or None.
     """
     triangle, error = triangles_in_place(matrix)
-    del matrix  # so that its memory can go as soon as R is turned
+    del matrix  # so that its memory is freed as soon as R is transposed
     triangle, delta, size = triangle[0], doubt + float(error), triangle.shape[-1]
     # Every σ of R is above CLEARANCE·ε, so those of A are above ε while δ stays below the rest.
     if delta < (CLEARANCE - 1) * epsilon and _lead(triangle, epsilon) == size:
@@ -79,7 +79,7 @@ def count_by_deflation(
         triangle, dropped = _without_negligible_rows(triangle, epsilon)
         if len(triangle) == 0 and delta + dropped <= largest:
             return Deflated(0, 0, delta + dropped)
-        # Further factorisations only add to δ, and one that is not finite stays so.
+        # Further factorisations only add to δ, and a value that is not finite stays so.
         if len(triangle) == 0 or not delta + dropped <= largest:
             return None
         triangle, more = (x[0] for x in triangles(triangle.mT[None]))
@@ -95,12 +95,7 @@ def count_by_deflation(
 def triangles_in_place(
     matrices: Float[Tensor, "b n m"],
 ) -> tuple[Float[Tensor, "b k k"], Float[Tensor, " b"]]:
-    """As ``triangles``, but written over the matrices where their layout allows it.
-
-    >>> matrix = torch.ones(1, 2, 2, dtype=torch.float64)
-    >>> triangles_in_place(matrix)[0].data_ptr() == matrix.data_ptr()
-    True
-    """
+    """Compute ``triangles``, overwriting the matrices if their layout allows it."""
     b, n, m = matrices.shape
     if n != m or not matrices.is_contiguous():
         return triangles(matrices)
@@ -114,11 +109,7 @@ def triangles_in_place(
 def triangles(
     matrices: Float[Tensor, "b n m"],
 ) -> tuple[Float[Tensor, "b k k"], Float[Tensor, " b"]]:
-    """R of A = QR for each matrix (or its transpose, if wide), and the error of its σ.
-
-    >>> triangles(torch.ones(1, 3, 1, dtype=torch.float64))[0].abs().squeeze()
-    tensor(1.7321, dtype=torch.float64)
-    """
+    """Return R of A = QR for each matrix (its transpose if wide), and the error of its σ."""
     tall = matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
     by_columns = torch.geqrf(tall)[0].mT[..., : tall.shape[-1]]
     triangle = by_columns.tril_().mT
@@ -127,11 +118,7 @@ def triangles(
 
 
 def smallest_singular_value(triangle: Float[Tensor, "b k k"]) -> Float[Tensor, " b"]:
-    """A proven lower bound of σ_min of each triangle: 1/‖R^{-1}‖_F; zero if singular.
-
-    >>> float(smallest_singular_value(torch.eye(4, dtype=torch.float64)[None])) > 0.49
-    True
-    """
+    """Return a proven lower bound on σ_min of each triangle, 1/‖R^{-1}‖_F; zero if singular."""
     eye = torch.eye(triangle.shape[-1], dtype=torch.float64, device=triangle.device)
     inverse = torch.linalg.solve_triangular(triangle, eye.expand_as(triangle), upper=True)
     inverse_norm, norm = torch.linalg.matrix_norm(inverse), torch.linalg.matrix_norm(triangle)
@@ -139,7 +126,7 @@ def smallest_singular_value(triangle: Float[Tensor, "b k k"]) -> Float[Tensor, "
 
 
 def _solve(triangle: Tensor, right: Tensor) -> Tensor:
-    """R^{-1} times ``right``, written over it, by blocks: torch would copy a part of R whole."""
+    """Overwrite ``right`` with R^{-1}·right, by blocks: torch would copy a part of R."""
     size = len(triangle)
     for start in reversed(range(0, size, PANEL)):
         here, below = slice(start, start + PANEL), slice(min(start + PANEL, size), size)
@@ -149,24 +136,24 @@ def _solve(triangle: Tensor, right: Tensor) -> Tensor:
 
 
 def _shrinks(triangle: Tensor, epsilon: float) -> bool:
-    """Whether so many rows have become negligible that another turn pays."""
+    """Whether enough rows have become negligible for another factorisation to pay."""
     return len(_without_negligible_rows(triangle, epsilon)[0]) < WORTH_A_TURN * len(triangle)
 
 
 def _without_negligible_rows(triangle: Tensor, epsilon: float) -> tuple[Tensor, float]:
-    """Drop the bottom rows that together are far below ε; say how much they can matter."""
+    """Drop bottom rows that together are far below ε, and bound their effect."""
     behind = torch.linalg.vector_norm(triangle, dim=1).square().flip(0).cumsum(0).flip(0).sqrt()
     kept = int((behind > DROPPED_SHARE * epsilon).sum())
     return triangle[:kept], 0.0 if kept == len(triangle) else float(behind[kept])
 
 
 def _least(inverse_norm: Tensor, norm: Tensor, size: int) -> Tensor:
-    """1/‖R^{-1}‖, less what rounding may have done to the computed inverse."""
+    """Return 1/‖R^{-1}‖ minus the rounding error of the computed inverse."""
     return (1 - factorisation_error(norm * inverse_norm, size)) / inverse_norm
 
 
 def _lead(triangle: Tensor, epsilon: float) -> int:
-    """The largest k for which every σ of the leading k×k block is above CLEARANCE·ε."""
+    """Return the largest k for which every σ of the leading k×k block is above CLEARANCE·ε."""
     size, norm = triangle.shape[0], torch.linalg.matrix_norm(triangle)
     energy = torch.zeros((), dtype=torch.float64, device=triangle.device)
     for start in range(0, size, PANEL):
@@ -175,7 +162,7 @@ def _lead(triangle: Tensor, epsilon: float) -> int:
         unit[start:].fill_diagonal_(1)
         panel = _solve(triangle[:end, :end], unit)
         growing = energy + panel.square().sum(0).cumsum(0)
-        # NaN (a zero on the diagonal) compares false, and everything behind it is out.
+        # NaN (a zero on the diagonal) compares false and excludes everything behind it.
         clear = _least(growing.sqrt(), norm, end) >= CLEARANCE * epsilon
         leading = int(clear.cumprod(0).sum())
         if leading < end - start:
@@ -187,10 +174,7 @@ def _lead(triangle: Tensor, epsilon: float) -> int:
 def _count_remainder(
     triangle: Tensor, epsilon: float, delta: float, largest: float
 ) -> Deflated | None:
-    """k plus the count of B, with the errors of W and of the metric in δ.
-
-    None if δ would exceed ``largest``; else the triangle is overwritten.
-    """
+    """Return k plus the count of B, or None if δ would exceed ``largest``; may overwrite R."""
     if not delta <= largest:
         return None
     lead = _lead(triangle, epsilon)
@@ -217,10 +201,12 @@ def _count_remainder(
 
 
 def _count_by_squares(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int] | None:
-    """How many √λ of RᵀR·x = λ·metric·x are surely ≥ 1, and how many may be, to within δ.
+    """Count the √λ of RᵀR·x = λ·metric·x that are ≥ 1 within δ, certain and possible.
 
-    The metric is at least I, so an error of norm e moves a λ near 1 by at most e. None when
-    rounding could move it by more than SQUARES_SHARE.
+    The metric is at least I, so an error of norm e moves a λ near 1 by at most e.
+
+    Returns:
+        Both counts, or None if rounding could move λ by more than SQUARES_SHARE.
     """
     size = torch.linalg.matrix_norm(rest).square() + torch.linalg.matrix_norm(metric)
     products = float(factorisation_error(size, len(metric)))
@@ -236,10 +222,11 @@ def _count_by_squares(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, 
 
 
 def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int] | None:
-    """The same from the singular values of R·metric^{-1/2}, which squares nothing.
+    """Count the same from the singular values of R·metric^{-1/2}, without squaring.
 
-    Both arguments are overwritten. None when rounding could move a value near 1 by more than
-    SQUARES_SHARE.
+    Returns:
+        Both counts, or None if rounding could move a value near 1 by more than SQUARES_SHARE. Both
+        arguments are overwritten.
     """
     trace = float(metric.trace())
     root, info = torch.linalg.cholesky_ex(metric, upper=True)

@@ -1,4 +1,4 @@
-"""Count σ ≥ ε of dense float64 matrices: by sketch, QR or deflation, and if these fail by SVD."""
+"""Count σ ≥ ε of dense float64 matrices by sketch, QR or deflation, and by SVD if these fail."""
 
 from __future__ import annotations
 
@@ -28,23 +28,18 @@ SMALLEST_DEFLATION = 384
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """ε for each matrix, and how far the matrix may lie from the one meant."""
+    """ε for each matrix, and a bound on the matrix's distance from the exact input."""
 
     epsilon: Float[Tensor, " b"]
     doubt: Float[Tensor, " b"]
 
     def only(self, chosen: Tensor | slice) -> Thresholds:
-        """The same for the chosen matrices."""
+        """Return the thresholds of the chosen matrices."""
         return Thresholds(self.epsilon[chosen], self.doubt[chosen])
 
 
 def count_dense(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
-    """One certified count per matrix of the chunk.
-
-    >>> eye, eps = torch.eye(3).double()[None], torch.tensor([1e-8]).double()
-    >>> int(count_dense(DenseChunk(torch.tensor([0]), eye), Thresholds(eps, 0 * eps))[0])
-    3
-    """
+    """Return one certified count per matrix of the chunk."""
     size = min(chunk.source.shape[-2:])
     if size < SMALLEST_QR:
         return count_by_svd(chunk.fresh(), at)
@@ -54,11 +49,11 @@ def count_dense(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
 
 
 def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
-    # Popped, not iterated over: the callee is to hold the only reference, and to let it go.
+    # Popped, so that the callee holds the only reference and can free it.
     matrices = list(chunk.fresh().split(1))[::-1]
     facts = zip(at.epsilon.tolist(), at.doubt.tolist(), strict=True)
     found = [count_by_deflation(matrices.pop(), epsilon, doubt) for epsilon, doubt in facts]
-    # Deflation wrote over the matrices, so they are made again where it found nothing.
+    # Deflation overwrote the matrices, so those it could not count are made again.
     again = chunk.fresh() if None in found else torch.empty(0)
     return [
         count_by_svd(again[i : i + 1], at.only(slice(i, i + 1)))[0]
@@ -71,7 +66,10 @@ def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
 def _sketched_full_or_svd(matrices: Tensor, at: Thresholds) -> list[Certificate]:
     """Certify low rank by a sketch and full rank by QR; decompose the others.
 
-    Matrices of a batch tend to be alike, so the method that counts the first one is tried on all.
+    Matrices of a batch tend to be alike, so the method that counts the first is tried on all.
+
+    Returns:
+        One certificate per matrix.
     """
     first, share = _first_counted(matrices[:1], at.only(slice(0, 1)))
     rest, at_rest = matrices[1:], at.only(slice(1, None))
@@ -85,7 +83,7 @@ def _sketched_full_or_svd(matrices: Tensor, at: Thresholds) -> list[Certificate]
 
 
 def _first_counted(matrix: Tensor, at: Thresholds) -> tuple[Certificate, float]:
-    """The count of one matrix, and the share of the last sketch that was tried."""
+    """Count one matrix; return also the share of the last sketch that was tried."""
     share, left = SHARES[0], 0.0
     for share in SHARES:
         (found,), rest = count_by_sketch(matrix, at.epsilon, at.doubt, share)
@@ -94,7 +92,7 @@ def _first_counted(matrix: Tensor, at: Thresholds) -> tuple[Certificate, float]:
         left = float(rest)
         if not left <= PROMISING:
             break
-    # NaN compares false, and the decomposition answers.
+    # NaN compares false; the SVD then counts.
     follow = _certified if left > MAYBE_FULL else count_by_svd
     return follow(matrix, at)[0], share
 
@@ -120,7 +118,7 @@ def _certified(matrices: Tensor, at: Thresholds) -> list[Certificate]:
 
 
 def _smallest_of_candidates(matrices: Tensor, at: Thresholds) -> tuple[Tensor, Tensor]:
-    """A lower bound of σ_min where full rank is possible at all, else zero; and its δ."""
+    """Bound σ_min from below if full rank is possible, else return zero; and its δ."""
     bound, delta = torch.zeros_like(at.epsilon), at.doubt.clone()
     # σ_min is at most the norm of any column of the tall form, and at most any |r_jj|.
     along = -2 if matrices.shape[-2] >= matrices.shape[-1] else -1
@@ -136,11 +134,6 @@ def _smallest_of_candidates(matrices: Tensor, at: Thresholds) -> tuple[Tensor, T
 
 
 def count_by_svd(matrices: Float[Tensor, "b n m"], at: Thresholds) -> list[Certificate]:
-    """The oracle: one count per float64 matrix from its whole spectrum.
-
-    >>> eps = torch.tensor([1e-8]).double()
-    >>> count_by_svd(torch.eye(3).double()[None], Thresholds(eps, 0 * eps))[0].low
-    3
-    """
+    """Count each float64 matrix from its whole spectrum: the reference for other methods."""
     found = svd_spectrum(matrices)
     return list(numerical_rank(found, at.epsilon, at.doubt + found.error))

@@ -1,8 +1,7 @@
-"""The few entries of a matrix that matter at ε; the rest is bounded in norm.
+"""Keep the few entries of a matrix that matter at ε, and bound the norm of the rest.
 
-Dropping entries moves every singular value by at most the Frobenius norm of what was
-dropped (Weyl). A matrix whose rows are nearly one-hot keeps little more than one entry a
-row, and all later work is on those.
+Dropping entries moves every singular value by at most the Frobenius norm of what was dropped
+(Weyl). A matrix whose rows are nearly one-hot keeps little more than one entry per row.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ from headwise.spectra.weights import (
 #: What may be dropped, in Frobenius norm, as a fraction of ε.
 DROPPED_SHARE = 1e-4
 
-#: The part of that share which is used. The rest, 1e-6 ε, pays for what is smaller still:
-#: anchors are compared at ε instead of ε ± δ, and their squares are summed in float64.
+#: The part of that share that is used. The rest, 1e-6 ε, covers two smaller errors: anchors are
+#: compared at ε instead of ε ± δ, and their squares are summed in float64.
 USED_SHARE = 0.99
 
-#: Log-weights in doubt by less than this leave dropped entries negligible.
+#: With log-weights known better than this, dropped entries stay negligible.
 LARGE_LOGIT_ERROR = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class DominantEntries:
-    """The kept entries of a batch, row by row; rows and columns are numbered across it.
+    """The kept entries of a batch, row by row; rows and columns are numbered across the batch.
 
-    ``sparse`` says which matrices were worth it: only those have entries here.
-    ``dropped`` bounds the Frobenius norm of what was left out, and ``doubt`` how far the
-    entries of each matrix may lie from those meant. ``excess`` bounds by which factor, beyond
-    one, rows were scaled up: kept softmax weights sum to one without those that were dropped.
+    ``sparse`` marks the matrices for which this pays: only those have entries here. ``dropped``
+    bounds the Frobenius norm of the dropped entries, ``doubt`` the distance of the entries from
+    the exact ones. ``excess`` bounds by which factor beyond one rows were scaled up: kept softmax
+    weights sum to one without the dropped ones.
     """
 
     batch: int
@@ -58,16 +57,19 @@ class DominantEntries:
     excess: float = 0.0
 
     def moved(self, sigma: np.ndarray) -> np.ndarray:
-        """How far leaving entries out can move singular values of this size.
+        """Bound how far dropping entries can move singular values of size ``sigma``.
 
         With T the whole matrix, K the kept entries, E the dropped ones and rows scaled by at
         most 1 + r, T = (1 + R)⁻¹K + E with 0 ≤ R ≤ r. So σ(K)/(1 + r) − ‖E‖ ≤ σ(T) ≤
         σ(K) + ‖E‖ (Ostrowski, Weyl).
+
+        Returns:
+            One bound per matrix.
         """
         return self.dropped + self.excess * (sigma + self.dropped)
 
     def only(self, matrices: np.ndarray) -> DominantEntries:
-        """The same without the entries of the matrices not chosen."""
+        """Return the same without the entries of the matrices not chosen."""
         stay = matrices[self.matrix_of_entry]
         rows, columns, values = self.rows[stay], self.columns[stay], self.values[stay]
         return replace(self, kept=Found(rows, columns, values, self.sparse))
@@ -101,17 +103,12 @@ class DominantEntries:
 
     @property
     def matrix_of_entry(self) -> np.ndarray:
-        """Which matrix each kept entry belongs to."""
+        """The matrix of each kept entry."""
         return self.rows // self.shape[0]
 
 
 def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
-    """The softmax weights that can matter at ε.
-
-    >>> kept = dominant_weights(LogWeights(torch.tensor([[0.0, -99.0], [3.0, 3.0]])), 1e-8)
-    >>> kept.values
-    array([1. , 0.5, 0.5])
-    """
+    """Find the softmax weights that can matter at ε."""
     batch, n, m = _flat_shape(source.values)
     smallest = USED_SHARE * DROPPED_SHARE * epsilon / math.sqrt(n * m)
     reach = -math.log(smallest)
@@ -127,7 +124,7 @@ def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
 
 
 def _weights(values: Tensor, reach: float) -> Weights | Packed:
-    """The kept weights, by the fastest means there are for these log-weights."""
+    """Find the kept weights by the fastest code available for these log-weights."""
     if values.is_cuda:
         found = on_device.fastest().scan_log_weights(values, reach)
         return found if isinstance(found, Packed) else _weighed(*found)
@@ -136,14 +133,14 @@ def _weights(values: Tensor, reach: float) -> Weights | Packed:
 
 
 def _lists(kept: Weights | Packed) -> Weights:
-    """The kept weights as lists, whatever they came as."""
+    """Return the kept weights as lists, packed or not."""
     if isinstance(kept, Weights):
         return kept
     return _weighed(kept.unpacked(), torch.from_numpy(kept.top))
 
 
 def _weighed(found: Found, top: Tensor) -> Weights:
-    """Weights from differences, which are overwritten."""
+    """Turn differences into weights; the differences are overwritten."""
     total = machine_code.weigh(found.rows, found.values, len(top))
     if total is None:
         total = _weigh(found, len(top))
@@ -151,7 +148,7 @@ def _weighed(found: Found, top: Tensor) -> Weights:
 
 
 def _scan_log_weights(values: Tensor, reach: float) -> tuple[Found, Tensor]:
-    """By array operations: log-weights within reach, as differences from their largest."""
+    """Find log-weights within reach by array operations, as differences from the row maximum."""
     top = torch.empty(values.shape[0] * values.shape[1], dtype=torch.float64)
 
     def screen(part: Tensor, start: int) -> tuple[Tensor, Keep]:
@@ -169,7 +166,7 @@ def _scan_log_weights(values: Tensor, reach: float) -> tuple[Found, Tensor]:
 
 
 def _weigh(found: Found, rows: int) -> np.ndarray:
-    """Turn differences into weights in place; the sums of each row, its largest taken as one."""
+    """Turn differences into weights in place; return row sums, with the largest weight as one."""
     np.exp(found.values, out=found.values)
     total = np.bincount(found.rows, found.values, minlength=rows)
     np.divide(found.values, total[found.rows], out=found.values)
@@ -177,14 +174,14 @@ def _weigh(found: Found, rows: int) -> np.ndarray:
 
 
 def _doubt(source: LogWeights, kept: Weights, reach: float) -> np.ndarray:
-    """For each matrix, how far its kept weights may lie from those meant, if in doubt."""
+    """Bound, for each matrix, how far its kept weights lie from the exact ones, if inexact."""
     batch, n, m = _flat_shape(source.values)
     rows, found = source.shape[:-1], kept.found
     energy = np.bincount(found.rows, found.values**2, minlength=batch * n)
     norm = torch.from_numpy(np.sqrt(energy)).view(rows)
     eta = logit_error(source, torch.as_tensor(kept.top).cpu().abs().view(rows) + reach)
     if float(eta.max()) < LARGE_LOGIT_ERROR:
-        # What was not kept may add up to this; next to it, total − 1 is exact enough.
+        # The dropped entries may add up to this; compared with it, total − 1 is exact enough.
         unseen = m * math.exp(-reach) + 1e-15
         doubt = torch.from_numpy(np.log(np.maximum(kept.total - 1, 0) + unseen)).view(rows)
     else:
@@ -193,11 +190,7 @@ def _doubt(source: LogWeights, kept: Weights, reach: float) -> np.ndarray:
 
 
 def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:
-    """The entries of a matrix that can matter at ε, whatever their sign.
-
-    >>> dominant_entries(torch.tensor([[1.0, 0.0], [0.0, -2.0]]).double(), 1e-8).values
-    array([ 1., -2.])
-    """
+    """Find the entries of a matrix that can matter at ε, of either sign."""
     batch, n, m = _flat_shape(matrix)
     smallest = USED_SHARE * DROPPED_SHARE * epsilon / math.sqrt(n * m)
     values = matrix.reshape(batch, n, m)
@@ -211,7 +204,7 @@ def dominant_entries(matrix: Tensor, epsilon: float) -> DominantEntries:
 
 
 def _scan_matrices(values: Tensor, smallest: float) -> Found:
-    """By array operations: entries of at least this size."""
+    """Find entries of at least this absolute size by array operations."""
     largest = torch.empty(values.shape[0] * values.shape[1], dtype=torch.float64)
 
     def screen(part: Tensor, start: int) -> tuple[Tensor, Keep]:

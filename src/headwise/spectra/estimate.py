@@ -1,4 +1,4 @@
-"""Estimate: a mean with its standard error and the number of draws behind it."""
+"""Estimate: a mean with its standard error and number of draws."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from headwise.errors import BadInputError
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a simulation says, and how well it knows.
+    """A mean from a simulation, with its standard error.
 
-    >>> print(Estimate(0.5, 0.01, 100))
-    0.5000 ± 0.0100 (100 draws)
+    Args:
+        mean: The mean of the draws.
+        stderr: The standard error of the mean.
+        draws: The number of independent draws.
+
+    Example:
+        >>> print(Estimate(0.5, 0.01, 100))
+        0.5000 ± 0.0100 (100 draws)
     """
 
     mean: float
@@ -24,10 +30,20 @@ class Estimate:
 
     @classmethod
     def of(cls, sample: Tensor) -> Estimate:
-        """The estimate that independent draws give.
+        """Estimate a mean from independent draws.
 
-        >>> Estimate.of(torch.tensor([1.0, 3.0]))
-        Estimate(mean=2.0, stderr=1.0, draws=2)
+        Args:
+            sample: The draws, at least two.
+
+        Returns:
+            Their mean and its standard error.
+
+        Raises:
+            BadInputError: If there are fewer than two draws.
+
+        Example:
+            >>> Estimate.of(torch.tensor([1.0, 3.0]))
+            Estimate(mean=2.0, stderr=1.0, draws=2)
         """
         sample = sample.double().flatten()
         if sample.numel() < 2:

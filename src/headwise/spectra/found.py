@@ -1,4 +1,4 @@
-"""What a scan finds: the few entries of a batch of matrices that stand out."""
+"""The result of a scan: the few large entries of a batch of matrices."""
 
 from __future__ import annotations
 
@@ -10,24 +10,20 @@ from torch import Tensor
 #: Columns in a group: one line of the cache, in float64.
 GROUP = 8
 
-#: Above so many kept groups a row (on average) a matrix is not worth treating as sparse.
+#: With more kept groups per row than this (on average), a matrix is treated as dense.
 MOST_GROUPS = 6.0
 
 
 def most_groups(n: int, m: int) -> float:
-    """How many groups of columns may be hit in a matrix that is still sparse.
-
-    >>> most_groups(100, 1000)
-    600.0
-    """
+    """Return how many groups of columns may be hit in a matrix that still counts as sparse."""
     return min(MOST_GROUPS, max(2.0, -(-m // GROUP) / 2)) * n
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The kept entries row by row, rows and columns numbered across the batch.
+    """The kept entries row by row; rows and columns are numbered across the batch.
 
-    ``sparse`` says which matrices are sparse; those that are not have no entries here.
+    ``sparse`` marks the sparse matrices; the others have no entries here.
     """
 
     rows: np.ndarray
@@ -38,10 +34,10 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Kept softmax weights, and of each row of the batch what they were made from.
+    """Kept softmax weights, with the maximum and the sum of each row.
 
-    ``top`` is the largest log-weight, ``total`` the sum of the kept weights, the largest taken
-    as one. Rows of matrices that are not sparse may have zeros there.
+    ``top`` is the largest log-weight, ``total`` the sum of the kept weights with the largest taken
+    as one. Both may be zero for rows of matrices that are not sparse.
     """
 
     found: Found

@@ -19,8 +19,8 @@ from headwise.spectra.rounding import factorisation_error, roundings, unit_round
 #: Columns looked at together.
 PANEL = 256
 
-#: How far from ε the first factorisation is taken, in units of the rounding of the matrix.
-#: Where elements grow by more, the count is taken again further away.
+#: Distance of the first factorisation from ε, in units of the rounding of the matrix.
+#: If elements grow by more, the count is repeated further away.
 FIRST_GUESS = 30.0
 
 #: Shifts that are tried on each side of ε.
@@ -28,20 +28,20 @@ ATTEMPTS = 4
 
 
 def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
-    """How many eigenvalues are positive, and the norm of a change that could alter that.
+    """Count positive eigenvalues, and bound the smallest change that could alter the count.
 
-    The matrix is overwritten. An infinite norm means that the factorisation broke down: a pivot
-    was zero or a number overflowed, and the count says nothing.
+    The matrix is overwritten. An infinite bound means that the factorisation broke down (a zero
+    pivot or an overflow), and the count is void.
 
-    >>> positive_eigenvalues(torch.diag(torch.tensor([3.0, -1.0, 2.0]).double()))[0]
-    2
+    Returns:
+        The count and the norm of such a change.
     """
     if symmetric.is_cuda:
         # The GPU's symmetric eigensolver is faster than its LDLᵀ at every size tried.
         values = torch.linalg.eigvalsh(symmetric)
         error = float(factorisation_error(values.abs().max(), len(symmetric)))
         return int((values > 0).sum()), _finite_or_infinite(error)
-    # A symmetric matrix is its own transpose, so LAPACK can work where it lies.
+    # A symmetric matrix is its own transpose, so LAPACK can work in place.
     factors = symmetric.mT
     pivots, info = (torch.empty(k, dtype=torch.int32) for k in (symmetric.shape[:1], ()))
     torch.linalg.ldl_factor_ex(factors, out=(factors, pivots, info))
@@ -54,14 +54,13 @@ def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
 def count_by_inertia(
     matrix: Float[Tensor, "n m"], epsilon: float, doubt: float = 0.0
 ) -> Certificate | None:
-    """The count for one float64 matrix, certified by a factorisation on each side of ε.
+    """Count σ ≥ ε of one float64 matrix, certified by a factorisation on each side of ε.
 
-    It needs room for a matrix of size n + m: four times a square input. ``doubt`` is how far
-    the matrix may lie from the one meant; it enters δ. None where no factorisation certifies
-    itself.
+    It allocates a matrix of size n + m: four times a square input. ``doubt`` bounds the distance
+    from the exact input and is added to δ.
 
-    >>> int(count_by_inertia(torch.diag(torch.tensor([1.0, 1e-3, 1e-9]).double()), 1e-8))
-    2
+    Returns:
+        The certificate, or None if no factorisation certifies itself.
     """
     norm = float(torch.linalg.matrix_norm(matrix))
     rounding = roundings(sum(matrix.shape)) * unit_roundoff(torch.float64)
@@ -76,11 +75,14 @@ def count_by_inertia(
 def _count_beyond(
     matrix: Tensor, epsilon: float, guess: float, doubt: float, *, side: int
 ) -> tuple[int, float] | None:
-    """The count at ε + side·δ, and a δ that exceeds the doubt and the factorisation's own error.
+    """Count at ε + side·δ, with a δ that exceeds ``doubt`` plus the factorisation's own error.
 
     A factorisation with error e at the shift s counts at least the σ > s + e and at most the
     σ > s − e. So the count at ε + δ is at most that of the σ ≥ ε as soon as δ ≥ e + doubt, and
     the count at ε − δ is at least that.
+
+    Returns:
+        The count and δ, or None if no shift that was tried certifies itself.
     """
     for _ in range(ATTEMPTS):
         delta = doubt + guess
@@ -91,7 +93,7 @@ def _count_beyond(
         count, error = positive_eigenvalues(_augmented(matrix, epsilon + side * delta))
         if error <= guess:
             return count, delta
-        # A zero pivot, or an unlucky order of pivots: another shift has others.
+        # A zero pivot or an unlucky order of pivots: try another shift.
         guess = 2 * error if math.isfinite(error) else 16 * guess
     return None
 
@@ -109,7 +111,7 @@ def _augmented(matrix: Tensor, shift: float) -> Tensor:
 
 
 def _two_by_two(pivots: Int[Tensor, " n"]) -> Tensor:
-    """Where 2×2 pivots start: LAPACK marks both their rows with a negative number."""
+    """Find where 2×2 pivots start: LAPACK marks both of their rows with a negative number."""
     negative = (pivots < 0).tolist()
     starts = torch.zeros(len(negative), dtype=torch.bool)
     at = 0
@@ -120,13 +122,13 @@ def _two_by_two(pivots: Int[Tensor, " n"]) -> Tensor:
 
 
 def _positive_pivots(factors: Tensor, starts: Tensor) -> int:
-    """Bunch and Kaufman take a 2×2 pivot only where ac < b²/2: one eigenvalue of each sign."""
+    """Count positive pivots; Bunch and Kaufman's 2×2 pivots have one eigenvalue of each sign."""
     singles = factors.diagonal()[~(starts | torch.roll(starts, 1))]
     return int((singles > 0).sum() + starts.sum())
 
 
 def _growth(factors: Tensor, starts: Tensor) -> float:
-    """A bound of ‖|L||D||Lᵀ|‖_F, column by column; permutations leave it as it is."""
+    """Bound ‖|L||D||Lᵀ|‖_F column by column; permutations do not change it."""
     seconds = torch.roll(starts, 1)
     below = torch.cat((factors.diagonal(-1), factors.new_zeros(1)))
     # The subdiagonal entry of a 2×2 pivot belongs to D, not to L.
@@ -139,7 +141,7 @@ def _growth(factors: Tensor, starts: Tensor) -> float:
 
 
 def _squared_columns_below(factors: Tensor) -> Tensor:
-    """The squared norms of the columns of the strict lower triangle, without a copy of it."""
+    """Return the squared column norms of the strict lower triangle, without copying it."""
     panels = range(0, len(factors), PANEL)
     parts = [factors[i:, i : i + PANEL].tril(-1).square().sum(0) for i in panels]
     return torch.cat(parts)

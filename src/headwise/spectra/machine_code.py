@@ -1,7 +1,7 @@
-"""Calls of ``dominant.c`` and ``near_hardmax.c``; each answers with nothing where there is none.
+"""Call ``dominant.c`` and ``near_hardmax.c``; each function returns None if they are not compiled.
 
-What they compute, and why it is right, is said in ``dominant`` and ``near_hardmax``, which
-do the same with arrays where there is no compiler, and judge this in the tests.
+The modules ``dominant`` and ``near_hardmax`` explain the computation. They do the same with
+arrays if there is no compiler, and the tests compare both.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from headwise.spectra.packed import Packed
 FOLDER = Path(__file__).parent
 DOMINANT, NEAR_HARDMAX = FOLDER / "dominant.c", FOLDER / "near_hardmax.c"
 
-#: How a matrix may fare: dense work would be cheaper, or a block is too large for this code.
+#: Status of a matrix: dense work would be cheaper, or a block is too large for this code.
 TOO_DENSE, TOO_LARGE = 1, 2
 
-#: Numbers to read, and rows of which to count the entries, that are worth a thread of their own.
+#: Numbers to read, and rows to count, that are worth one more thread.
 READ_PER_THREAD = 2**16
 ROWS_PER_THREAD = 2**12
 
 
 def scan_log_weights(values: Tensor, reach: float, most: float) -> Weights | None:
-    """The softmax weights within ``reach`` of the largest of their row, in logarithms.
+    """Find the softmax weights within ``reach`` of the row maximum, in logarithms.
 
-    Nothing comes back where there is no machine code for ``values``, and where a row has no
-    finite maximum or holds a NaN: the arrays know what to say of it.
+    Returns:
+        The weights; None without compiled code for ``values``, or if a row has a NaN or no finite
+        maximum: the array code then raises the error.
     """
     top, total = np.zeros((2, values.shape[0] * values.shape[1]))
     found = _scan(values, (reach, most), _pointers(top, total))
@@ -41,7 +42,7 @@ def scan_log_weights(values: Tensor, reach: float, most: float) -> Weights | Non
 
 
 def scan_matrices(values: Tensor, smallest: float, most: float) -> Found | None:
-    """The entries of at least this size, whatever their sign; nothing as above."""
+    """Find the entries of at least this absolute size; None as in ``scan_log_weights``."""
     return _scan(values, (smallest, most), [None, None])
 
 
@@ -71,10 +72,7 @@ def _scan(
 
 
 def weigh(rows: np.ndarray, differences: np.ndarray, how_many: int) -> np.ndarray | None:
-    """Turn differences from the largest log-weight of each row into weights, in place.
-
-    The sums of the weights, the largest taken as one, come back, one for each row.
-    """
+    """Turn differences from the row maximum into weights in place; return the sum of each row."""
     code = native.library(DOMINANT)
     if code is None:
         return None
@@ -90,11 +88,13 @@ def count_entries(
     thresholds: tuple[np.ndarray, np.ndarray],
     constants: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """For each matrix the σ that surely count, those that may, and how it fared.
+    """Count σ ≥ ε from entries numbered across the batch, row by row.
 
-    ``entries`` are rows, columns and values numbered across the batch, row by row;
-    ``thresholds`` are ε and δ, to which the rounding of the factorisations is added in place.
-    How it fared is 0 where the count stands, else TOO_DENSE or TOO_LARGE.
+    ``thresholds`` are ε and δ; the rounding of the factorisations is added to δ in place.
+
+    Returns:
+        For each matrix the certain count, the possible count, and a status: 0 if the count is
+        valid, else TOO_DENSE or TOO_LARGE.
     """
     code = native.library(NEAR_HARDMAX)
     if code is None:
@@ -109,7 +109,7 @@ def count_entries(
 def count_packed(
     packed: Packed, thresholds: tuple[np.ndarray, np.ndarray], constants: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The same from what a device sent, without making lists of it first."""
+    """Do the same from the array that a device sent, without unpacking it."""
     code = native.library(NEAR_HARDMAX)
     if code is None:
         return None
@@ -123,7 +123,7 @@ def count_packed(
 def _counted(
     function: Callable[..., object], given: tuple[np.ndarray, ...], batch: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a count writes: low, high and fate of each matrix."""
+    """Allocate the outputs of a count: low, high and status of each matrix."""
     low, high = np.zeros((2, batch), dtype=np.int64)
     fate = np.zeros(batch, dtype=np.uint8)
     function(*_pointers(*given, low, high, fate))

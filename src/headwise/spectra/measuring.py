@@ -1,10 +1,12 @@
-"""Ask for a rank or a spectrum; the cheapest method that can answer is taken, and named."""
+"""Measure a rank or a spectrum with the cheapest method that can answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,17 +35,18 @@ from headwise.spectra.tolerance import (
 class Measurement:
     """The ranks and the spectrum of a batch of matrices.
 
-    Attributes:
+    Args:
         rank: The certified numerical ranks.
         spectrum: The singular values.
         tolerance: The rule that says which singular values count.
-        epsilon: The tolerance that the rule gave for each matrix.
+        epsilon: The ε that the rule gave for each matrix.
         shape: The shape of the input.
         dtype: The dtype of the input.
 
-    >>> report = measure(torch.eye(4, dtype=torch.float64))
-    >>> int(report.rank), float(report.stable_rank)
-    (4, 4.0)
+    Example:
+        >>> report = measure(torch.eye(4, dtype=torch.float64))
+        >>> int(report.rank), float(report.stable_rank)
+        (4, 4.0)
     """
 
     rank: Counts
@@ -71,18 +74,34 @@ class Measurement:
             **{name: getattr(self, name).flatten().tolist() for name in columns}
         )
 
+    def plot(self, file: str | Path | None = None) -> Any:
+        """Draw the singular values of the first eight matrices, and ε as a dashed line.
+
+        Args:
+            file: Where to save the figure, if anywhere.
+
+        Returns:
+            The matplotlib figure.
+        """
+        from headwise.spectra.figures import spectrum_figure
+
+        values = self.spectrum.values
+        flat = values.reshape(-1, values.shape[-1]).tolist()
+        rows = zip(np.ndindex(*self.rank.shape), flat, strict=True)
+        return spectrum_figure(rows, float(self.epsilon.flatten()[0]), file)
+
     @property
     def stable_rank(self) -> Tensor:
-        """‖A‖_F² / ‖A‖₂²."""
+        """The stable rank ‖A‖_F² / ‖A‖₂²."""
         return stable_rank(self.spectrum)
 
     @property
     def effective_rank(self) -> Tensor:
-        """exp of the entropy of the normalised singular values."""
+        """The effective rank: exp of the entropy of the normalised singular values."""
         return effective_rank(self.spectrum)
 
     def energy_rank(self, share: float) -> Tensor:
-        """How many leading singular values hold ``share`` of the squared Frobenius norm."""
+        """Count the leading singular values that hold ``share`` of the squared Frobenius norm."""
         return energy_rank(self.spectrum, share)
 
 
@@ -162,10 +181,9 @@ def _certified(
     found: Spectrum | None = None,
     method: str = "cheapest",
 ) -> tuple[Counts, Tensor]:
-    """Count, and say at which ε: the one place that chooses between counting and reading off.
+    """Return the counts and ε: the only place that chooses between counting and a known spectrum.
 
-    A spectrum that is known already gives the count for nothing. Only if it leaves a count open
-    is the matrix counted by itself.
+    A known spectrum gives the count at no cost. If it leaves a count open, count the matrix.
     """
     if found is None and isinstance(rule, Absolute):
         rank = count_at(given, rule.epsilon, method)
@@ -173,7 +191,7 @@ def _certified(
     rank, epsilon = _rank(whole_spectrum(given) if found is None else found, rule, given)
     exact = given.is_exact if isinstance(given, LogWeights) else given.dtype == torch.float64
     if isinstance(rule, Absolute) and exact and not bool(rank.exact.all()):
-        # Rounded input stays in doubt; for exact input a method that drops nothing may decide.
+        # Rounded input stays uncertain; for exact input a method that drops nothing may decide.
         rank = _narrower(rank, count_at(given, rule.epsilon, "dense"))
     return rank, epsilon
 
@@ -184,14 +202,14 @@ def _rank(
     epsilon = threshold(tolerance, found.largest, given.shape, given.dtype)
     delta = torch.as_tensor(found.error)
     if not isinstance(tolerance, Absolute):
-        # σ₁, which ε is a share of, is known to the same accuracy as the others.
+        # ε is a share of σ₁, which is known to the same accuracy as the others.
         delta = delta * (1 + fraction_of_largest(tolerance, given.shape, given.dtype))
     rank = numerical_rank(found, epsilon, delta)
     return rank.about(given.dtype, logits=isinstance(given, LogWeights)), epsilon
 
 
 def _narrower(one: Counts, other: Counts) -> Counts:
-    """For each matrix the certificate whose interval is shorter; the first where both are."""
+    """Take for each matrix the certificate with the shorter interval; the first on a tie."""
     pairs = zip(one.flat, other.flat, strict=True)
     better = [b if b.high - b.low < a.high - a.low else a for a, b in pairs]
     return Counts.of(better, one.shape).about(one.dtype, logits=one.logits)

@@ -30,11 +30,11 @@ from headwise.spectra.machine_code import TOO_DENSE, TOO_LARGE
 from headwise.spectra.packed import Packed
 from headwise.spectra.rounding import SAFETY, unit_roundoff
 
-#: A column is anchored when its single-entry rows have a norm of so many ε.
+#: A column is anchored if its single-entry rows have a norm of at least this many ε.
 ANCHOR_STRENGTH = 1e3
 
 #: Ties to anchored columns of at least this size enter M in full; weaker ones are bounded.
-#: A count still open after the first is taken up with every tie.
+#: A count still open after that is repeated with every tie.
 STRONG_TIES = (1e-4, 0.0)
 
 #: A component whose M is rounded by more than this (relative to M ≥ I) is not settled.
@@ -57,7 +57,7 @@ class _Remainder:
     tied: np.ndarray  # which of the entries lie in anchored columns
 
     def only(self, chosen: np.ndarray) -> _Remainder:
-        """The same with the chosen entries alone."""
+        """Return the same with only the chosen entries."""
         return replace(
             self,
             rows=self.rows[chosen],
@@ -67,17 +67,19 @@ class _Remainder:
         )
 
     def blocks(self) -> Blocks:
-        """The blocks into which the entries fall."""
+        """The blocks that the entries fall into."""
         return find_blocks(self.rows, self.columns, self.values)
 
 
 def count_near_hardmax(
     entries: DominantEntries, epsilon: np.ndarray, doubt: np.ndarray | float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each matrix: how many σ are surely ≥ ε, how many may be, and the δ it rests on.
+    """Count σ ≥ ε of each matrix: certain, possible, and the δ of the count.
 
-    ``doubt`` is how far each matrix may lie from the one meant; it enters δ. Where the
-    blocks are so large that dense work would be cheaper, δ comes back infinite.
+    ``doubt`` bounds the distance of each matrix from the exact input and is added to δ.
+
+    Returns:
+        The three arrays. δ is infinite if the blocks are so large that dense work is cheaper.
     """
     delta = entries.moved(epsilon) + doubt
     counted = _by_machine_code(entries, (epsilon, delta))
@@ -104,7 +106,7 @@ def _by_machine_code(
 
 
 def _constants(shape: tuple[int, int]) -> np.ndarray:
-    """The arguments of the compiled code, in its order."""
+    """Return the arguments of the compiled code, in its order."""
     unit = SAFETY * unit_roundoff(torch.float64)
     rounding = _block_roundings(shape) * unit_roundoff(torch.float64)
     return np.array(
@@ -115,7 +117,7 @@ def _constants(shape: tuple[int, int]) -> np.ndarray:
 def count_by_arrays(
     entries: DominantEntries, epsilon: np.ndarray, doubt: np.ndarray | float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same by operations on arrays: slower, without a compiler, and for any block."""
+    """Count with array operations: slower, but without a compiler and for any block size."""
     delta = doubt + entries.moved(epsilon) + block_rounding(entries)
     rest = _remainder(entries, epsilon)
     anchors = (rest.energy > 0).reshape(entries.batch, -1).sum(-1)
@@ -127,18 +129,11 @@ def count_by_arrays(
 
 
 def spectrum_near_hardmax(entries: DominantEntries) -> np.ndarray:
-    """All singular values of each matrix, descending, from the components of its entries.
-
-    >>> import torch
-    >>> from headwise.spectra.dominant import dominant_entries
-    >>> kept = dominant_entries(torch.eye(3, dtype=torch.float64)[[0, 0, 2]], 1e-8)
-    >>> spectrum_near_hardmax(kept).round(6).tolist()
-    [[1.414214, 1.0, 0.0]]
-    """
+    """Return all singular values of each matrix, descending, from the components of its entries."""
     n, m = entries.shape
     rest = _remainder(entries, np.zeros(entries.batch))
     anchored = np.flatnonzero(rest.energy)
-    # An anchor stands as one row of its own, numbered behind the rows there are.
+    # An anchor becomes one new row, numbered after the existing rows.
     rows = np.concatenate((rest.rows, entries.batch * n + anchored))
     columns = np.concatenate((rest.columns, anchored))
     values = np.concatenate((rest.values, np.sqrt(rest.energy[anchored])))
@@ -152,7 +147,7 @@ def spectrum_near_hardmax(entries: DominantEntries) -> np.ndarray:
 
 
 def _sorted_rows(pairs: list[tuple[np.ndarray, np.ndarray]], batch: int, width: int) -> np.ndarray:
-    """Values with their owners as one descending row per owner, filled up with zeros."""
+    """Sort values into one descending row per owner, padded with zeros."""
     spectrum = np.zeros((batch, width))
     if not pairs:
         return spectrum
@@ -168,17 +163,20 @@ def _sorted_rows(pairs: list[tuple[np.ndarray, np.ndarray]], batch: int, width: 
 
 
 def block_rounding(entries: DominantEntries) -> np.ndarray:
-    """What the small float64 factorisations may add, for each matrix."""
-    with np.errstate(over="ignore"):  # δ becomes infinite, and dense methods answer
+    """Bound the rounding of the small float64 factorisations, for each matrix."""
+    with np.errstate(over="ignore"):  # δ becomes infinite, and dense methods count
         energy = np.bincount(entries.matrix_of_entry, entries.values**2, minlength=entries.batch)
     return _block_roundings(entries.shape) * unit_roundoff(torch.float64) * np.sqrt(energy)
 
 
 def _block_roundings(shape: tuple[int, int]) -> float:
-    """As ``roundings`` for the blocks of a matrix, which are a small part of it.
+    """Return ``roundings`` for the blocks of a matrix, which are a small part of it.
 
     Large ones are a third of its side (LARGEST_SHARE) and lose 0.34 a row; long ones are summed
     in eight parts.
+
+    Returns:
+        Units of u.
     """
     return SAFETY * math.sqrt(max(shape)) + max(shape) / 8
 
@@ -200,13 +198,13 @@ def _remainder(entries: DominantEntries, epsilon: np.ndarray) -> _Remainder:
 
 @dataclass(frozen=True, eq=False)
 class _Tally:
-    """For each block of B_U the matrix it is of, σ that surely count, and σ that may."""
+    """For each block of B_U its matrix, the certain count and the possible count."""
 
     blocks: Blocks
     owner: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    heavy: np.ndarray  # matrices whose blocks are too large to be worth it
+    heavy: np.ndarray  # matrices whose blocks are too large for this method
 
     @property
     def open(self) -> np.ndarray:
@@ -216,24 +214,24 @@ class _Tally:
     def replace(
         self, component_of_block: np.ndarray, chosen: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> None:
-        """Let the counts of the chosen components stand for those of all their blocks."""
-        # Blocks of no component are numbered −1, which finds the spare place at the end.
+        """Replace the counts of all blocks of the chosen components by the components' counts."""
+        # Blocks without a component have the number −1, which indexes the spare place at the end.
         taken = np.zeros(component_of_block.max() + 2, dtype=bool)
         taken[chosen] = True
         members = np.flatnonzero(taken[component_of_block])
         self.low[members], self.high[members] = 0, 0
-        # Any block of a component can carry its count: the last one written does.
+        # Any block of a component can hold its count: the last one written does.
         bearer = np.empty(len(taken), dtype=np.int64)
         bearer[component_of_block[members]] = members
         self.low[bearer[chosen]], self.high[bearer[chosen]] = low, high
 
     def per_matrix(self, count: np.ndarray) -> np.ndarray:
-        """The counts of the blocks summed over each matrix."""
+        """Sum the counts of the blocks over each matrix."""
         return np.bincount(self.owner, count, minlength=len(self.heavy)).astype(np.int64)
 
 
 def _count_loose(rest: _Remainder, epsilon: np.ndarray, delta: np.ndarray) -> _Tally:
-    """Count the blocks of B_U, first by themselves, then with their ties where need be."""
+    """Count the blocks of B_U by themselves, then with their ties if needed."""
     free = rest.only(~rest.tied)
     blocks = free.blocks()
     owner = _owner(blocks, free.rows // rest.shape[0])
@@ -254,13 +252,13 @@ def _count_loose(rest: _Remainder, epsilon: np.ndarray, delta: np.ndarray) -> _T
 
 
 def _most_work(shape: tuple[int, int]) -> float:
-    """Block work beyond which dense methods are cheaper."""
+    """Return the block work beyond which dense methods are cheaper."""
     n, m = shape
     return LARGEST_SHARE * n * m * min(n, m)
 
 
 def _slack(rest: _Remainder, epsilon: np.ndarray, strong: float) -> np.ndarray:
-    """For each row, the absolute row sum of what M holds beyond its strong ties."""
+    """Return, for each row, the absolute row sum of M without its strong ties."""
     n, m = rest.shape
     tied = rest.only(rest.tied)
     at = tied.columns
@@ -275,10 +273,7 @@ def _slack(rest: _Remainder, epsilon: np.ndarray, strong: float) -> np.ndarray:
 def _settle(
     rest: _Remainder, tally: _Tally, thresholds: tuple[np.ndarray, np.ndarray], strong: float
 ) -> None:
-    """Where blocks of B_U left a doubt, count again with the strong ties of M in full.
-
-    The count of a component replaces, in the tally, those of its blocks.
-    """
+    """Count open blocks again with the strong ties of M, and replace their counts in the tally."""
     epsilon, delta = thresholds
     open_matrix = np.zeros(rest.batch, dtype=bool)
     open_matrix[tally.owner[tally.open]] = True
@@ -311,16 +306,14 @@ def _settle(
 
 
 def _at_most(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """How many are counted, without the zeros that blocks were filled up with."""
+    """Cap counts so that the zeros of padded blocks are not counted."""
     return np.minimum(counted.sum(-1), rank)
 
 
 def _whitened_values(
     rest: _Remainder, components: Blocks, wanted: np.ndarray, epsilon: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """By size class: components, the singular values of their M^{-1/2} B_U, how many these
-    can be, and how much of M ≥ I rounding may have changed.
-    """
+    """Yield components, singular values of M^{-1/2} B_U, how many, and the rounding of M ≥ I."""
     for chosen in components.by_size(wanted):
         dense = stacked(components, chosen)
         strength = stacked(components, chosen, rest.energy[rest.columns]).max(1)
@@ -339,12 +332,12 @@ def _whitened_values(
 
 
 def _metric_error(trace: np.ndarray, height: np.ndarray) -> np.ndarray:
-    """What Cholesky's factorisation may have changed of a matrix M ≥ I of this trace."""
+    """Bound the rounding of Cholesky's factorisation of a matrix M ≥ I of this trace."""
     return SAFETY * unit_roundoff(torch.float64) * np.sqrt(height) * trace
 
 
 def _owner(blocks: Blocks, matrix_of_entry: np.ndarray) -> np.ndarray:
-    """The matrix each block belongs to."""
+    """Return the matrix of each block."""
     owner = np.empty(len(blocks), dtype=np.int64)
     owner[blocks.of_entry] = matrix_of_entry
     return owner

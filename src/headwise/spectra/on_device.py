@@ -1,8 +1,7 @@
-"""One pass over matrices on a GPU finds the entries that stand out; they come back at once.
+"""Find the large entries of matrices on a GPU in one pass, and copy them back together.
 
-What costs on a GPU is waiting for it. Here it is asked twice how much there is (to make room)
-and once for the result, which travels as one array together with all that is asked of it.
-Where Triton is at hand ``on_device_triton`` does the same in one kernel, asked once.
+Waiting for the GPU is what costs. This code waits twice for a size and once for the result, which
+travels as one array. With Triton installed, ``on_device_triton`` does the same in one kernel.
 """
 
 from __future__ import annotations
@@ -27,11 +26,7 @@ from headwise.spectra.weights import refuse_bad_rows
 
 @cache
 def fastest() -> ModuleType:
-    """The module whose scans are the fastest on a GPU here: in Triton, or else this one.
-
-    >>> callable(fastest().scan_log_weights)
-    True
-    """
+    """Return the module with the fastest scans here: the Triton one if it works, else this one."""
     # Triton builds what calls its kernels with a C compiler.
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     if find_spec("triton") is None or not compiler:
@@ -41,26 +36,23 @@ def fastest() -> ModuleType:
 
 @dataclass(frozen=True, eq=False)
 class Peaks:
-    """The largest of each group of columns, and of each row, rows across the batch."""
+    """The maximum of each group of columns and of each row; rows are numbered across the batch."""
 
     of_groups: Tensor
     of_rows: Tensor
 
     @classmethod
     def of(cls, rows: Tensor) -> Peaks:
-        """The peaks of a (rows, columns) tensor, in float64."""
+        """Compute the peaks of a (rows, columns) tensor in float64."""
         peaks = group_peaks(rows).double()
         return cls(peaks, peaks.amax(-1))
 
 
 def scan_log_weights(matrices: Tensor, reach: float) -> tuple[Found, Tensor]:
-    """Log-weights within ``reach`` of the largest of their row, as differences from it.
+    """Find log-weights within ``reach`` of the row maximum, as differences from it.
 
-    The largest of each row come back too, and stay on the device.
-
-    >>> found, top = scan_log_weights(torch.tensor([[[0.0, -99.0], [3.0, 2.0]]]).double(), 50.0)
-    >>> found.values.tolist(), top.tolist()
-    ([0.0, 0.0, -1.0], [0.0, 3.0])
+    Returns:
+        The entries, and the row maxima, which stay on the device.
     """
     flat = matrices.reshape(-1, matrices.shape[-1])
     peaks = Peaks.of(flat)
@@ -76,12 +68,7 @@ def scan_log_weights(matrices: Tensor, reach: float) -> tuple[Found, Tensor]:
 
 
 def scan_matrices(matrices: Tensor, smallest: float) -> Found:
-    """Entries of at least this size, whatever their sign.
-
-    >>> found = scan_matrices(torch.tensor([[[0.0, -2.0], [3.0, 1e-9]]]).double(), 1e-6)
-    >>> found.values.tolist(), found.columns.tolist()
-    ([-2.0, 3.0], [1, 0])
-    """
+    """Find entries of at least this absolute size."""
     flat = matrices.reshape(-1, matrices.shape[-1])
     peaks = Peaks.of(flat.abs())
     sparse, row, members = _groups_worth_reading(peaks.of_groups >= smallest, matrices.shape)
@@ -94,7 +81,7 @@ def scan_matrices(matrices: Tensor, smallest: float) -> Found:
 
 
 def _groups_worth_reading(hit: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
-    """Which matrices are sparse; rows and columns of the groups that were hit in those."""
+    """Return which matrices are sparse, and rows and columns of the groups hit in those."""
     batch, n, m = shape
     by_matrix = hit.reshape(batch, -1)
     sparse = by_matrix.sum(-1) <= most_groups(n, m)
@@ -106,7 +93,7 @@ def _groups_worth_reading(hit: Tensor, shape: torch.Size) -> tuple[Tensor, Tenso
 
 
 def _read(flat: Tensor, row: Tensor, members: Tensor) -> Tensor:
-    """The entries of these groups in float64; beyond the end of a row, its last one."""
+    """Read the entries of these groups in float64; beyond the end of a row, repeat its last one."""
     m = flat.shape[-1]
     return torch.take(flat, row.unsqueeze(-1) * m + members.clamp(max=m - 1)).double()
 
@@ -117,7 +104,7 @@ def _fetch(
     facts: tuple[Tensor, Peaks],
     shape: torch.Size,
 ) -> tuple[Found, bool]:
-    """The kept entries, numbered across the batch, and whether every row has a finite peak."""
+    """Copy back the kept entries and whether every row has a finite peak."""
     row, members, values = groups
     sparse, peaks = facts
     _, n, m = shape

@@ -1,15 +1,14 @@
-"""The pass over matrices on a GPU in one kernel of Triton. Imported only where it runs.
+"""Scan matrices on a GPU in one Triton kernel. Imported only if Triton is installed.
 
-Each program takes a row: its largest, how many entries stand out, how many groups hold them,
-and then, behind the rows that came before it to the room of its matrix, the entries themselves.
+Each program takes a row. It finds the maximum, the number of large entries and the groups that
+hold them, then writes the entries into the room of its matrix, in any order of rows.
 
-What costs on a GPU is asking it and waiting for it. It is asked once and waited for once, for
-one array with all there is to know (``packed``); where some matrix wants more room than it was
-given, once more. The same is found by torch operations in ``on_device``, which judges this in
-the tests.
+The driver launches once and waits once, for one array with everything (``packed``); it launches
+again only if a matrix needs more room. ``on_device`` does the same with torch operations, and the
+tests compare both.
 """
 
-# Triton is no requirement, and its kernels are subscripted with a grid.
+# Triton is optional, and its kernels are subscripted with a grid.
 # pyright: reportMissingImports=false, reportIndexIssue=false
 from __future__ import annotations
 
@@ -27,10 +26,10 @@ from headwise.spectra.packed import BAD, Packed, packed_size
 from headwise.spectra.sources import refuse_not_finite
 from headwise.spectra.weights import refuse_bad_rows
 
-#: Columns that a program reads at once, and the warps it has; few, since each is compiled.
+#: Columns that a program reads at once, and its warps; few, since each pair is compiled.
 BLOCKS = {128: 1, 512: 2, 2048: 8}
 
-#: Entries that a matrix has room for at first, beside so many a row.
+#: Entries that a matrix has room for at first, and how many more per row.
 SPARE_ROOM = 32
 
 # Kernels are not Python functions: a wrapper that checks arguments would lose their names.
@@ -41,7 +40,7 @@ BAD_ROW = tl.constexpr(BAD)
 @triton.jit
 @no_type_check
 def _columns(START, BLOCK: tl.constexpr):
-    """Columns by group and place in it."""
+    """Return columns by group and place in the group."""
     group = tl.arange(0, BLOCK // LANES)
     return START + group[:, None] * LANES + tl.arange(0, LANES)[None, :]
 
@@ -49,7 +48,7 @@ def _columns(START, BLOCK: tl.constexpr):
 @triton.jit
 @no_type_check
 def _read(X, STRIDE, M, columns, SOFTMAX: tl.constexpr):
-    """Entries of this program's row in float64; beyond its end, what never stands out."""
+    """Load entries of this program's row in float64; beyond its end, values that are never kept."""
     nothing = float("-inf") if SOFTMAX else 0.0
     start = X + tl.program_id(0).to(tl.int64) * STRIDE
     return tl.load(start + columns, mask=columns < M, other=nothing).to(tl.float64)
@@ -58,7 +57,7 @@ def _read(X, STRIDE, M, columns, SOFTMAX: tl.constexpr):
 @triton.jit
 @no_type_check
 def _standing_out(x, columns, M, top, limit, SOFTMAX: tl.constexpr):
-    """Which groups are hit, which entries are kept, and their values."""
+    """Return which groups are hit, which entries are kept, and their values."""
     if SOFTMAX:
         hit = tl.max(x, axis=1) >= top - limit
         # Only this difference is free of rounding when log-weights are as large as 1e9.
@@ -74,14 +73,14 @@ def _standing_out(x, columns, M, top, limit, SOFTMAX: tl.constexpr):
 @triton.jit
 @no_type_check
 def _exactly(BITS):
-    """A float64 from its bits: plain numbers are handed to kernels in float32."""
+    """Make a float64 from its bits: plain numbers reach kernels in float32."""
     return BITS.to(tl.int64).to(tl.float64, bitcast=True)
 
 
 @triton.jit
 @no_type_check
 def _peak(X, STRIDE, M, BLOCK: tl.constexpr, CHUNKS: tl.constexpr, SOFTMAX: tl.constexpr):
-    """The largest of this program's row; not a number where the row holds one."""
+    """Return the maximum of this program's row, or NaN if the row holds one."""
     best = tl.full((BLOCK // LANES, LANES), float("-inf"), tl.float64)
     unclear = tl.zeros((BLOCK // LANES, LANES), tl.int32)
     for start in range(0, CHUNKS * BLOCK, BLOCK):
@@ -124,12 +123,12 @@ def _pack(
         kept_here += tl.sum(kept.to(tl.int64), axis=1)
         places += tl.sum(tl.where(kept, columns, 0).to(tl.int64), axis=1)
     count = tl.sum(kept_here, axis=0)
-    # What is not finite is no less than infinity, or no number: one comparison sees both.
+    # One comparison finds both infinity and NaN.
     groups = tl.sum(hit_here, axis=0)
     groups += tl.where(tl.abs(top) < float("inf"), 0, BAD_ROW)
     # Sums of whole numbers are the same in every order.
     tl.atomic_add(OUT + matrix, groups)
-    # A single weight is one: its column, the sum of all kept, says everything.
+    # A single kept weight is one, so its column is all there is to store.
     place = tl.sum(places, axis=0)
     table = OUT + 2 * BATCH
     rows = BATCH.to(tl.int64) * N
@@ -148,13 +147,13 @@ def _pack(
                 bits = tl.reshape(value, (BLOCK,)).to(tl.int64, bitcast=True)
                 tl.store(each + BATCH.to(tl.int64) * ROOM, bits, mask=kept)
                 at += tl.max(number, axis=0)
-    # Of a matrix that wants too much room the table is not read: only let it not overflow.
+    # The table of a matrix that needs too much room is not read; it must only not overflow.
     tl.store(table + row, tl.minimum(place, 0x7FFFFFFF) * 4294967296 + count)
     tl.store(table + rows + row, top.to(tl.int64, bitcast=True))
 
 
 def scan_log_weights(matrices: Tensor, reach: float) -> Packed:
-    """As ``on_device.scan_log_weights``: log-weights near the largest of their row, and those."""
+    """Find log-weights near the row maximum, and the maxima, as ``on_device`` does."""
     found = _find(matrices, reach, softmax=True)
     if found.is_bad:
         refuse_bad_rows(torch.from_numpy(found.top))
@@ -162,7 +161,7 @@ def scan_log_weights(matrices: Tensor, reach: float) -> Packed:
 
 
 def scan_matrices(matrices: Tensor, smallest: float) -> Packed:
-    """As ``on_device.scan_matrices``: entries of at least this size, whatever their sign."""
+    """Find entries of at least this absolute size, as ``on_device`` does."""
     found = _find(matrices, smallest, softmax=False)
     if found.is_bad:
         refuse_not_finite("the matrix", int((~np.isfinite(found.top)).sum()))
@@ -170,11 +169,11 @@ def scan_matrices(matrices: Tensor, smallest: float) -> Packed:
 
 
 def _find(matrices: Tensor, limit: float, *, softmax: bool) -> Packed:
-    """What stands out, with room for every entry of the sparse matrices."""
+    """Run the kernel with room for every kept entry of the sparse matrices."""
     flat = matrices.reshape(-1, matrices.shape[-1])
     flat = flat if flat.stride(-1) == 1 else flat.contiguous()
     shape = (matrices.shape[0], matrices.shape[1], matrices.shape[2])
-    # Rows that keep several log-weights are few; a matrix as it is fills its room with every row.
+    # Few rows keep several log-weights; every row of a plain matrix takes room.
     room = (1 if softmax else 2) * shape[1] + SPARE_ROOM
     found = _packed(flat, shape, (limit, room), softmax=softmax)
     if found.room_wanted > room:
@@ -185,12 +184,12 @@ def _find(matrices: Tensor, limit: float, *, softmax: bool) -> Packed:
 def _packed(
     flat: Tensor, shape: tuple[int, int, int], limits: tuple[float, int], *, softmax: bool
 ) -> Packed:
-    """One program for each row, and what they wrote."""
+    """Launch one program per row and return what they wrote."""
     limit, room = limits
     m = shape[2]
     block = next((b for b in BLOCKS if b >= m), max(BLOCKS))
     bits = struct.unpack("q", struct.pack("d", limit))[0]
-    # Powers of two only, so that few kernels serve every width; the rest is masked.
+    # Powers of two only, so that few kernels cover every width; the rest is masked.
     chunks = triton.next_power_of_2(triton.cdiv(m, block))
     choice = {"BLOCK": block, "CHUNKS": chunks, "SOFTMAX": softmax}
     with torch.cuda.device_of(flat):
@@ -202,6 +201,6 @@ def _packed(
 
 
 def _to_host(tensor: Tensor) -> np.ndarray:
-    """A copy for numpy, through memory that the device can write to by itself."""
+    """Copy to numpy through pinned memory."""
     here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
     return here.copy_(tensor).numpy()

@@ -1,4 +1,4 @@
-"""Operator: a matrix known only by its products, and two ways to have one."""
+"""Operator: a matrix known only by its products, and two ways to make one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from headwise.shapes import Float
 
 @runtime_checkable
 class Operator(Protocol):
-    """Anything with a shape that multiplies blocks of vectors from both sides."""
+    """Anything with a shape that multiplies blocks of vectors from both sides.
+
+    Example:
+        >>> isinstance(DenseOperator(torch.eye(3)), Operator)
+        True
+    """
 
     @property
     def shape(self) -> torch.Size:
@@ -32,11 +37,14 @@ class Operator(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DenseOperator:
-    """A matrix that is there.
+    """A matrix held in memory, as an Operator.
 
-    >>> op = DenseOperator(torch.eye(3))
-    >>> isinstance(op, Operator)
-    True
+    Args:
+        matrix: The matrices (..., n, m).
+
+    Example:
+        >>> DenseOperator(torch.eye(3)).matmat(torch.ones(3, 1)).flatten()
+        tensor([1., 1., 1.])
     """
 
     matrix: Float[Tensor, "*batch n m"]
@@ -59,9 +67,15 @@ class DenseOperator:
 class FunctionalOperator:
     """A matrix given by two functions.
 
-    >>> twice = FunctionalOperator(torch.Size([3, 3]), lambda x: 2 * x, lambda y: 2 * y)
-    >>> twice.matmat(torch.ones(3, 1)).flatten()
-    tensor([2., 2., 2.])
+    Args:
+        shape: The shape (..., n, m), batch dimensions first.
+        forward: The function that multiplies A by a block of columns.
+        backward: The function that multiplies Aᵀ by a block of columns.
+
+    Example:
+        >>> twice = FunctionalOperator(torch.Size([3, 3]), lambda x: 2 * x, lambda y: 2 * y)
+        >>> twice.matmat(torch.ones(3, 1)).flatten()
+        tensor([2., 2., 2.])
     """
 
     shape: torch.Size
@@ -78,11 +92,7 @@ class FunctionalOperator:
 
 
 def dense(operator: Operator) -> Tensor:
-    """The matrix of an operator, by multiplying the identity: for tests and small sizes.
-
-    >>> dense(DenseOperator(torch.eye(2)))
-    tensor([[1., 0.], [0., 1.]])
-    """
+    """Return the matrix of an operator by multiplying the identity: for tests and small sizes."""
     m = operator.shape[-1]
     eye = torch.eye(m, dtype=torch.float64).expand(*operator.shape[:-2], m, m)
     if isinstance(operator, DenseOperator):

@@ -1,4 +1,4 @@
-"""Four numbers called rank, from a spectrum."""
+"""Four definitions of rank, computed from a spectrum."""
 
 from __future__ import annotations
 
@@ -14,15 +14,24 @@ from headwise.spectra.spectrum import Spectrum
 def numerical_rank(
     spectrum: Spectrum, epsilon: Float[Tensor, "*batch"], delta: Float[Tensor, "*batch"]
 ) -> Counts:
-    """How many singular values are at least ε, given that each is known to within δ.
+    """Count the singular values of at least ε, given that each is known to within δ.
 
-    >>> s = Spectrum(torch.tensor([1.0, 0.5, 0.1], dtype=torch.float64))
-    >>> eps, delta = torch.tensor(0.2).double(), torch.tensor(1e-12).double()
-    >>> int(numerical_rank(s, eps, delta))
-    2
+    Args:
+        spectrum: The singular values.
+        epsilon: ε for each matrix.
+        delta: The bound δ on their error, for each matrix.
+
+    Returns:
+        One certificate per matrix.
+
+    Example:
+        >>> s = Spectrum(torch.tensor([1.0, 0.5, 0.1], dtype=torch.float64))
+        >>> eps, delta = torch.tensor(0.2).double(), torch.tensor(1e-12).double()
+        >>> int(numerical_rank(s, eps, delta))
+        2
     """
     values = spectrum.whole()
-    # What overflowed is known to no accuracy: no σ is sure, and each may count.
+    # After an overflow nothing is known: no σ is certain, and each may count.
     delta = torch.where(delta.isfinite(), delta, torch.inf)
     low = (values >= (epsilon + delta).unsqueeze(-1)).sum(-1)
     high = (~(values < (epsilon - delta).unsqueeze(-1))).sum(-1)
@@ -32,10 +41,17 @@ def numerical_rank(
 
 
 def stable_rank(spectrum: Spectrum) -> Float[Tensor, "*batch"]:
-    """‖A‖_F² / ‖A‖₂²: at most the rank, and untouched by small singular values; 0 for zero.
+    """Compute ‖A‖_F² / ‖A‖₂²: at most the rank, and insensitive to small singular values.
 
-    >>> float(stable_rank(Spectrum(torch.tensor([2.0, 2.0, 0.0], dtype=torch.float64))))
-    2.0
+    Args:
+        spectrum: The singular values.
+
+    Returns:
+        One number per matrix; 0 for a zero matrix.
+
+    Example:
+        >>> float(stable_rank(Spectrum(torch.tensor([2.0, 2.0, 0.0], dtype=torch.float64))))
+        2.0
     """
     top = spectrum.largest
     # Scale first: squares of values below 1e-154 would underflow.
@@ -47,10 +63,17 @@ def stable_rank(spectrum: Spectrum) -> Float[Tensor, "*batch"]:
 
 
 def effective_rank(spectrum: Spectrum) -> Float[Tensor, "*batch"]:
-    """exp of the entropy of the singular values normalised to sum to one; 0 for zero.
+    """Compute exp of the entropy of the singular values, normalised to sum to one.
 
-    >>> round(float(effective_rank(Spectrum(torch.ones(5, dtype=torch.float64)))), 12)
-    5.0
+    Args:
+        spectrum: The singular values.
+
+    Returns:
+        One number per matrix; 0 for a zero matrix.
+
+    Example:
+        >>> round(float(effective_rank(Spectrum(torch.ones(5, dtype=torch.float64)))), 12)
+        5.0
     """
     values = spectrum.whole()
     total = values.sum(-1, keepdim=True)
@@ -60,10 +83,21 @@ def effective_rank(spectrum: Spectrum) -> Float[Tensor, "*batch"]:
 
 
 def energy_rank(spectrum: Spectrum, share: float) -> Int[Tensor, "*batch"]:
-    """How many leading singular values hold ``share`` of the squared Frobenius norm.
+    """Count the leading singular values that hold ``share`` of the squared Frobenius norm.
 
-    >>> int(energy_rank(Spectrum(torch.tensor([3.0, 1.0, 0.0], dtype=torch.float64)), 0.9))
-    1
+    Args:
+        spectrum: The singular values.
+        share: A share between 0 and 1.
+
+    Returns:
+        One count per matrix.
+
+    Raises:
+        BadInputError: If the share is out of range.
+
+    Example:
+        >>> int(energy_rank(Spectrum(torch.tensor([3.0, 1.0, 0.0], dtype=torch.float64)), 0.9))
+        1
     """
     if not 0 < share < 1:
         raise BadInputError(

@@ -1,4 +1,4 @@
-"""The whole spectrum of each matrix of a batch: by components where it can be, else by SVD."""
+"""Compute the whole spectrum of each matrix: by components if nearly one-hot, else by SVD."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwise.spectra.near_hardmax import block_rounding, spectrum_near_hardmax
 from headwise.spectra.sources import LogWeights
 from headwise.spectra.spectrum import Spectrum, svd_spectrum
 
-#: Entries are dropped as if the smallest singular value of interest were this.
+#: The smallest singular value of interest when entries are dropped.
 FINEST = 1e-9
 
 #: Below this size one decomposition is cheaper than looking for components.
@@ -20,11 +20,7 @@ SMALLEST_SPARSE = 16
 
 
 def whole_spectrum(source: Tensor | LogWeights) -> Spectrum:
-    """All singular values of each matrix, with how far each may lie from the one meant.
-
-    >>> whole_spectrum(torch.eye(2, dtype=torch.float64)).values
-    tensor([1., 1.], dtype=torch.float64)
-    """
+    """Return all singular values of each matrix, with a bound on their error."""
     flat = flat_batch(source)
     batch, size = flat.shape[0], min(flat.shape[-2:])
     values = torch.zeros(batch, size, dtype=torch.float64)
@@ -42,7 +38,7 @@ def whole_spectrum(source: Tensor | LogWeights) -> Spectrum:
 
 
 def _fill_sparse(flat: Tensor | LogWeights, values: Tensor, error: Tensor) -> np.ndarray:
-    """Fill in the rows of the matrices that are nearly one-hot; say which those are."""
+    """Fill in the rows of the matrices that are nearly one-hot; return which those are."""
     find = dominant_weights if isinstance(flat, LogWeights) else dominant_entries
     entries = find(flat, FINEST)  # type: ignore[arg-type]
     sparse = entries.sparse

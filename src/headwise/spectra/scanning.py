@@ -1,8 +1,8 @@
-"""One pass over matrices on a CPU finds the entries that stand out, by array operations.
+"""Find the large entries of matrices on a CPU in one pass, with array operations.
 
 The matrices are reduced to maxima over groups of neighbouring columns; only the groups that
 can hold an entry worth keeping are read again. So each matrix is read once, and not copied.
-This serves every dtype; float64 has machine code where there is a compiler.
+This handles every dtype; float64 has compiled code if there is a compiler.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from torch import Tensor
 from headwise.spectra.found import GROUP, Found, most_groups
 from headwise.threads import one_thread
 
-#: Bytes of a piece: large enough that the pieces are few, small beside a large batch.
+#: Bytes of a piece: large enough for few pieces, small compared with a large batch.
 PIECE = 2**26
 
-#: Bytes up to which waking a second thread costs more than it saves.
+#: Bytes up to which starting a second thread costs more than it saves.
 SMALL = 2**24
 
-#: From values and their rows to which of them to keep.
+#: Maps values and their rows to a mask of those to keep.
 Keep = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-#: From a piece and its first row to the groups that are hit, and what to keep of them.
+#: Maps a piece and its first row to the groups that are hit, and a Keep for them.
 Screen = Callable[[Tensor, int], tuple[Tensor, Keep]]
 
 
 def scan(matrices: Tensor, screen: Screen) -> Found:
-    """The entries of (b, n, m) matrices that the screen keeps."""
+    """Find the entries of (b, n, m) matrices that the screen keeps."""
     batch, n, m = matrices.shape
     flat = matrices.reshape(batch * n, m)
     sparse = np.ones(batch, dtype=bool)
@@ -51,7 +51,7 @@ def scan(matrices: Tensor, screen: Screen) -> Found:
 
 
 def _pieces(matrices: Tensor) -> Iterator[slice]:
-    """Rows to take together: several whole matrices, or a part of one."""
+    """Yield rows to take together: several whole matrices, or a part of one."""
     batch, n, m = matrices.shape
     fitting = max(1, PIECE // (m * matrices.element_size()))
     step = fitting // n * n or fitting
@@ -61,21 +61,16 @@ def _pieces(matrices: Tensor) -> Iterator[slice]:
 
 
 def group_peaks(part: Tensor) -> Tensor:
-    """The maximum of each group of columns, row by row.
-
-    >>> group_peaks(torch.arange(20.0)[None])
-    tensor([[ 7., 15., 19.]])
-    """
+    """Return the maximum of each group of columns, row by row."""
     return torch.nn.functional.max_pool1d(part.unsqueeze(1), GROUP, ceil_mode=True).squeeze(1)
 
 
 def _gather(
     flat: Tensor, hit: np.ndarray, height: int, keep: Keep
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Row, column and value of the entries worth keeping in the groups that were hit.
+    """Return row, column and value of the kept entries, and which stretches of rows are sparse.
 
-    Last comes, for each stretch of ``height`` rows, whether it is sparse; those that are not
-    give no entries.
+    A stretch is ``height`` rows; one that is not sparse gives no entries.
     """
     m, width = flat.shape[-1], hit.shape[-1]
     where = np.flatnonzero(hit)
@@ -85,7 +80,7 @@ def _gather(
         stay = sparse[row // height]
         where, row = where[stay], row[stay]
     row, members = row[:, None], GROUP * (where - row * width)[:, None] + np.arange(GROUP)
-    # The last group may reach beyond the row: read there, harmlessly, and forget.
+    # The last group may reach beyond the row; what is read there is dropped.
     found = _pick(flat, (row * m + members).clip(max=flat.numel() - 1))
     with np.errstate(invalid="ignore"):  # ∞ − ∞, in rows that are refused later
         at = np.flatnonzero(keep(found, row) & (members < m))
@@ -93,7 +88,7 @@ def _gather(
 
 
 def _pick(flat: Tensor, place: np.ndarray) -> np.ndarray:
-    """The entries at these places, in float64; numpy takes half the time of torch here."""
+    """Return the entries at these places in float64; numpy takes half the time of torch here."""
     if flat.dtype == torch.float64:
         return flat.numpy().reshape(-1)[place]
     return torch.take(flat, torch.from_numpy(place)).double().numpy()

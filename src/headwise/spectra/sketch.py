@@ -1,4 +1,4 @@
-"""Count σ ≥ ε of matrices of low rank: a random sketch, certified by what it leaves over.
+"""Count σ ≥ ε of matrices of low rank by a random sketch, certified by its residual.
 
 With Q an orthonormal basis of AΩ (Ω random, few columns) and B = QᵀA, A = QB + E. The singular
 values of QB are those of the small B, and those of A lie within ‖E‖_F of them (Weyl). ‖E‖_F is
@@ -40,8 +40,8 @@ def count_by_sketch(
     """Count each float64 matrix from a sketch with this share of its columns.
 
     Returns:
-        The certificates, None where the rank is too large for the sketch; and what each sketch
-        leaves over, as a share of ‖A‖_F.
+        The certificates, None where the rank is too large for the sketch; and the residual of each
+        sketch as a share of ‖A‖_F.
     """
     n, m = matrices.shape[-2:]
     columns = math.ceil(share * min(n, m))
@@ -74,6 +74,6 @@ def _counted(sigma: Tensor, epsilon: float, doubt: float, added: float) -> Certi
 
 @lru_cache(maxsize=8)
 def _random(rows: int, columns: int) -> Tensor:
-    """Return Ω, the same in every process, so that answers can be repeated."""
+    """Return Ω, the same in every process, so that results are repeatable."""
     generator = torch.Generator().manual_seed(rows)
     return torch.randn(rows, columns, dtype=torch.float64, generator=generator)

@@ -15,14 +15,21 @@ FLOATING = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 @dataclass(frozen=True, eq=False)
 class LogWeights:
-    """Rows of log-weights; the matrix meant is their row-wise softmax, taken in float64.
+    """Rows of log-weights. The matrix to measure is their row-wise softmax, taken in float64.
 
-    A softmax that was already rounded cannot be repaired, so pass the logits. Minus infinity
-    stands for a masked entry. ``error`` bounds how far each log-weight may lie from the one
-    that was meant (a number, or one per row), for instance because q·k was rounded.
+    Pass logits rather than a softmax: a softmax that was already rounded cannot be repaired.
 
-    >>> LogWeights(torch.zeros(4, 4)).shape
-    torch.Size([4, 4])
+    Args:
+        values: The log-weights (..., n, m). Minus infinity stands for a masked entry.
+        error: A bound on the error of each log-weight, for example because q·k was rounded: a
+            number, or one per row.
+
+    Raises:
+        BadInputError: If the shapes do not fit or the error is not a finite number of at least 0.
+
+    Example:
+        >>> LogWeights(torch.zeros(4, 4)).shape
+        torch.Size([4, 4])
     """
 
     values: Tensor
@@ -30,7 +37,7 @@ class LogWeights:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", as_matrices(self.values, "the log-weights"))
-        # A plain number is looked at here: asking a GPU would mean waiting for it.
+        # Check a plain number on the CPU: a tensor on a GPU would have to be waited for.
         plain = not isinstance(self.error, Tensor)
         if not (self.error >= 0 if plain else bool((self.row_error >= 0).all())):
             raise BadInputError(
@@ -46,19 +53,19 @@ class LogWeights:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the log-weights are exactly the ones meant."""
+        """Whether the log-weights are exact."""
         if self.dtype != torch.float64:
             return False
         return not (self.error.any() if isinstance(self.error, Tensor) else self.error)
 
     @property
     def shape(self) -> torch.Size:
-        """The shape of the matrices meant, batch dimensions first."""
+        """The shape of the matrices, batch dimensions first."""
         return self.values.shape
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype the log-weights came in."""
+        """The dtype of the log-weights."""
         return self.values.dtype
 
 
@@ -66,11 +73,7 @@ Source = Tensor | np.ndarray | LogWeights
 
 
 def as_matrices(values: Tensor | np.ndarray, name: str = "the matrix") -> Tensor:
-    """``values`` as a floating tensor of matrices, or a clear refusal.
-
-    >>> as_matrices(np.eye(3)).dtype
-    torch.float64
-    """
+    """Return ``values`` as a floating tensor of matrices, or raise BadInputError."""
     tensor = _as_tensor(values, name)
     if tensor.dtype not in FLOATING:
         raise BadInputError(
@@ -91,16 +94,12 @@ def as_matrices(values: Tensor | np.ndarray, name: str = "the matrix") -> Tensor
 
 
 def as_source(source: Source) -> Tensor | LogWeights:
-    """A source with its shape and dtype checked.
-
-    >>> as_source(np.eye(2)).shape
-    torch.Size([2, 2])
-    """
+    """Check the shape and dtype of a source."""
     return source if isinstance(source, LogWeights) else as_matrices(source)
 
 
 def refuse_not_finite(name: str, bad: int) -> None:
-    """Refuse a source in which ``bad`` rows hold NaN or an infinity."""
+    """Raise if ``bad`` rows hold NaN or an infinity."""
     if bad:
         raise BadInputError(
             f"{name} has NaN or infinity in {bad} row{'s' if bad > 1 else ''}",
@@ -109,7 +108,7 @@ def refuse_not_finite(name: str, bad: int) -> None:
 
 
 def refuse_fully_masked(rows: int) -> None:
-    """Refuse log-weights in which ``rows`` rows are minus infinity throughout."""
+    """Raise if ``rows`` rows of log-weights are minus infinity throughout."""
     if rows:
         raise BadInputError(
             f"{rows} row{'s' if rows > 1 else ''} of the log-weights mask everything",

@@ -1,4 +1,4 @@
-"""Spectrum: singular values in descending order, and what is known of those not listed."""
+"""Spectrum: singular values in descending order, and bounds on those not listed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ from headwise.spectra.rounding import factorisation_error
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Spectrum:
-    """Singular values of a batch of matrices, largest first, each known to within ``error``.
+    """Singular values of a batch of matrices, largest first.
 
-    ``unseen`` singular values are not listed (a leading spectrum); each is at most the last
-    one listed, and their squares sum to ``unseen_energy``.
+    Args:
+        values: The singular values (..., k).
+        error: The bound on the error of each value.
+        methods: The method that measured each matrix, in the order of the flattened batch.
+        unseen: How many more singular values there are; each is at most the last one listed.
+        unseen_energy: The sum of their squares.
 
-    >>> s = Spectrum(torch.tensor([3.0, 0.0], dtype=torch.float64))
-    >>> float(s.largest), float(s.energy)
-    (3.0, 9.0)
+    Example:
+        >>> s = Spectrum(torch.tensor([3.0, 0.0], dtype=torch.float64))
+        >>> float(s.largest), float(s.energy)
+        (3.0, 9.0)
     """
 
     values: Float[Tensor, "*batch k"]
@@ -37,7 +42,7 @@ class Spectrum:
 
     @property
     def energy(self) -> Float[Tensor, "*batch"]:
-        """Sum of the squares of all singular values: the squared Frobenius norm."""
+        """The squared Frobenius norm: the sum of the squares of all singular values."""
         seen = self.values.square().sum(-1)
         return seen if self.unseen_energy is None else seen + self.unseen_energy
 
@@ -60,11 +65,7 @@ class Spectrum:
 
 
 def svd_spectrum(matrix: Float[Tensor, "*batch n m"]) -> Spectrum:
-    """Return all singular values by a float64 decomposition, the reference for other methods.
-
-    >>> svd_spectrum(torch.diag(torch.tensor([1.0, 2.0]))).values
-    tensor([2., 1.], dtype=torch.float64)
-    """
+    """Return all singular values by a float64 decomposition, the reference for other methods."""
     values = torch.linalg.svdvals(matrix.double())
     error = factorisation_error(values[..., 0], max(matrix.shape[-2:]))
     return Spectrum(values, error=error, methods=("svd",) * error.numel())

@@ -1,4 +1,4 @@
-"""When does a singular value count as zero? Three rules, each naming its own threshold ε."""
+"""When does a singular value count as zero? Three rules, each with its own threshold ε."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ def _refuse_unless_positive(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class Absolute:
-    """Count singular values of at least ε itself.
+    """Count singular values of at least ε.
 
-    >>> Absolute(1e-8)
-    Absolute(epsilon=1e-08)
+    Args:
+        epsilon: The threshold ε.
+
+    Example:
+        >>> Absolute(1e-8)
+        Absolute(epsilon=1e-08)
     """
 
     epsilon: float
@@ -36,10 +40,14 @@ class Absolute:
 
 @dataclass(frozen=True)
 class Relative:
-    """Count singular values of at least ``fraction`` of the largest one.
+    """Count singular values of at least a fraction of the largest one.
 
-    >>> Relative(0.01)
-    Relative(fraction=0.01)
+    Args:
+        fraction: The fraction of σ₁.
+
+    Example:
+        >>> Relative(0.01)
+        Relative(fraction=0.01)
     """
 
     fraction: float
@@ -55,12 +63,13 @@ class Relative:
 
 @dataclass(frozen=True)
 class DtypeFloor:
-    """Count what stands above the rounding of the dtype the matrix came in.
+    """Count singular values above the rounding of the input's dtype.
 
-    The fraction is max(n, m) times the dtype's machine epsilon: numpy's and torch's default.
+    The fraction of σ₁ is max(n, m) times the dtype's machine epsilon, as in numpy and torch.
 
-    >>> DtypeFloor()
-    DtypeFloor()
+    Example:
+        >>> DtypeFloor()
+        DtypeFloor()
     """
 
 
@@ -71,11 +80,7 @@ PAPER_TOLERANCE = Absolute(1e-8)
 
 
 def as_tolerance(rule: Tolerance | float | str) -> Tolerance:
-    """Return the rule itself, a number as an absolute tolerance, or the rule that a text names.
-
-    >>> as_tolerance(1e-6), as_tolerance("relative:1e-6"), as_tolerance("dtype")
-    (Absolute(epsilon=1e-06), Relative(fraction=1e-06), DtypeFloor())
-    """
+    """Return the rule itself, a number as an absolute tolerance, or the rule that a text names."""
     if isinstance(rule, str):
         return _named(rule)
     if isinstance(rule, Absolute | Relative | DtypeFloor):
@@ -105,11 +110,7 @@ def _named(text: str) -> Tolerance:
 def fraction_of_largest(
     rule: Relative | DtypeFloor, shape: torch.Size, dtype: torch.dtype
 ) -> float:
-    """The fraction of σ₁ below which a singular value counts as zero.
-
-    >>> fraction_of_largest(Relative(0.1), torch.Size([3, 5]), torch.float64)
-    0.1
-    """
+    """Return the fraction of σ₁ below which a singular value counts as zero."""
     if isinstance(rule, Relative):
         return rule.fraction
     return max(shape[-2:]) * torch.finfo(dtype).eps
@@ -118,11 +119,7 @@ def fraction_of_largest(
 def threshold(
     rule: Tolerance, largest: Float[Tensor, "*batch"], shape: torch.Size, dtype: torch.dtype
 ) -> Float[Tensor, "*batch"]:
-    """ε for matrices of this shape and dtype whose largest singular values are ``largest``.
-
-    >>> threshold(Relative(0.1), torch.tensor([2.0]), torch.Size([3, 3]), torch.float64)
-    tensor([0.2000])
-    """
+    """Return ε for matrices of this shape and dtype with these largest singular values."""
     if isinstance(rule, Absolute):
         return torch.full_like(largest, rule.epsilon)
     return largest * fraction_of_largest(rule, shape, dtype)

@@ -1,4 +1,4 @@
-"""From rows of log-weights to the matrix of weights, and how sure its entries are."""
+"""Compute the softmax of rows of log-weights, and bound the error of its entries."""
 
 from __future__ import annotations
 
@@ -17,18 +17,14 @@ WEIGHT_ROUNDINGS = 8.0
 
 
 def softmax_matrix(source: LogWeights) -> Float[Tensor, "*batch n m"]:
-    """The row-wise softmax in float64.
-
-    >>> softmax_matrix(LogWeights(torch.zeros(1, 2)))
-    tensor([[0.5000, 0.5000]], dtype=torch.float64)
-    """
+    """Return the row-wise softmax in float64."""
     top = source.values.amax(-1, keepdim=True)
     refuse_bad_rows(top)
     return torch.softmax(source.values.double(), dim=-1)
 
 
 def refuse_bad_rows(row_maximum: Tensor) -> None:
-    """Refuse log-weights by their row maxima: NaN and +∞ show there, and so do masked rows."""
+    """Raise on bad log-weights; NaN, +∞ and fully masked rows all show in the row maxima."""
     total = row_maximum.sum()
     if torch.isfinite(total):
         return
@@ -39,21 +35,14 @@ def refuse_bad_rows(row_maximum: Tensor) -> None:
 
 
 def softmax_rounding(shape: torch.Size) -> float:
-    """Relative error of the float64 softmax of given log-weights, row by row.
-
-    >>> softmax_rounding(torch.Size([100, 100])) < 1e-14
-    True
-    """
+    """Return the relative error of the float64 softmax of exact log-weights, row by row."""
     return (WEIGHT_ROUNDINGS + math.sqrt(shape[-1])) * unit_roundoff(torch.float64)
 
 
 def log_doubt(log_weights: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch n"]:
-    """log of Σ exp(x_j − max) over all but the largest entry: at least log(1 − its weight).
+    """Return log Σ exp(x_j − max) without the largest entry: at least log(1 − its weight).
 
-    Taken in logarithms, since a row may be one-hot to within e^{-1000}.
-
-    >>> float(log_doubt(torch.tensor([[0.0, -50.0]]).double()))
-    -50.0
+    It stays in logarithms, since a row may be one-hot to within e^{-1000}.
     """
     top, at = log_weights.max(-1, keepdim=True)
     others = log_weights.scatter(-1, at, -math.inf)
@@ -66,16 +55,14 @@ def weights_error(
     row_log_doubt: Float[Tensor, "*batch n"],
     eta: Float[Tensor, "*batch n"],
 ) -> Float[Tensor, "*batch"]:
-    """How far the computed softmax may lie, in Frobenius norm, from the one that was meant.
+    """Bound the Frobenius distance of the computed softmax from the exact one.
 
     ``row_norm`` is the Euclidean norm of each row of weights, ``row_log_doubt`` at least the
-    logarithm of one minus its largest weight, and ``eta`` (η) how far its log-weights may lie
-    from those meant. A weight w then moves by at most min(w, 1−w)(e^{2η}−1): rows that are
-    nearly one-hot hardly feel it.
+    logarithm of one minus its largest weight, and ``eta`` (η) the error of its log-weights. A
+    weight w then moves by at most min(w, 1−w)(e^{2η}−1): nearly one-hot rows hardly change.
 
-    >>> norm, doubt, eta = (torch.tensor([x]).double() for x in (0.5**0.5, math.log(0.5), 1e-9))
-    >>> 1e-9 < float(weights_error(LogWeights(torch.zeros(1, 2)), norm, doubt, eta)) < 2e-9
-    True
+    Returns:
+        One bound per matrix.
     """
     growth = torch.where(eta < 1, torch.expm1(2 * eta.clamp(max=1)).log(), 2 * eta)
     one_hot = (row_log_doubt + growth).exp() * math.sqrt(2)
@@ -88,11 +75,7 @@ def weights_error(
 def logit_error(
     source: LogWeights, row_reach: Float[Tensor, "*batch n"]
 ) -> Float[Tensor, "*batch n"]:
-    """η: what was said of the log-weights, and what storing numbers up to the reach hides.
-
-    >>> logit_error(LogWeights(torch.zeros(1, 2), error=0.5), torch.ones(1).double())
-    tensor([0.5000], dtype=torch.float64)
-    """
+    """Return η: the stated error of the log-weights plus that of storing them."""
     eta = source.row_error.to(row_reach.device)
     if source.dtype != torch.float64:
         eta = eta + unit_roundoff(source.dtype) * row_reach
