@@ -1,4 +1,4 @@
-"""Count σ ≥ ε of dense float64 matrices by sketch, QR or deflation, and by SVD if these fail."""
+"""Count σ ≥ ε of dense float64 matrices by QR or deflation, and by SVD if these fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from headwise.spectra.deflation import (
     triangles,
 )
 from headwise.spectra.ranks import numerical_rank
-from headwise.spectra.sketch import MAYBE_FULL, PROMISING, SHARES, count_by_sketch
 from headwise.spectra.spectrum import svd_spectrum
 
 #: Below this size a singular value decomposition is cheapest.
@@ -24,6 +23,9 @@ SMALLEST_QR = 48
 
 #: From this size on deflation, matrix by matrix, is cheaper than a decomposition.
 SMALLEST_DEFLATION = 384
+
+#: Entries of the matrices that are counted by one method, before it is chosen again.
+TOGETHER = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ def count_dense(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     if size < SMALLEST_QR:
         return count_by_svd(chunk.fresh(), at)
     if size < SMALLEST_DEFLATION:
-        return _sketched_full_or_svd(chunk.fresh(), at)
+        return _full_or_svd(chunk.fresh(), at)
     return _deflated_or_svd(chunk, at)
 
 
@@ -63,58 +65,27 @@ def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     ]
 
 
-def _sketched_full_or_svd(matrices: Tensor, at: Thresholds) -> list[Certificate]:
-    """Certify low rank by a sketch and full rank by QR; decompose the others.
-
-    Matrices of a batch tend to be alike, so the method that counts the first is tried on all.
-
-    Returns:
-        One certificate per matrix.
-    """
-    first, share = _first_counted(matrices[:1], at.only(slice(0, 1)))
-    rest, at_rest = matrices[1:], at.only(slice(1, None))
-    if len(rest) == 0:
-        return [first]
-    if first.method == "sketch":
-        found, _ = count_by_sketch(rest, at_rest.epsilon, at_rest.doubt, share)
-        return [first, *_completed(found, rest, at_rest)]
-    follow = _certified if first.method == "qr" else count_by_svd
-    return [first, *follow(rest, at_rest)]
-
-
-def _first_counted(matrix: Tensor, at: Thresholds) -> tuple[Certificate, float]:
-    """Count one matrix; return also the share of the last sketch that was tried."""
-    share, left = SHARES[0], 0.0
-    for share in SHARES:
-        (found,), rest = count_by_sketch(matrix, at.epsilon, at.doubt, share)
-        if found is not None:
-            return found, share
-        left = float(rest)
-        if not left <= PROMISING:
-            break
-    # NaN compares false; the SVD then counts.
-    follow = _certified if left > MAYBE_FULL else count_by_svd
-    return follow(matrix, at)[0], share
-
-
-def _completed(
-    found: list[Certificate | None], matrices: Tensor, at: Thresholds
-) -> list[Certificate]:
-    """Decompose the matrices that have no certificate yet."""
-    open_ = torch.tensor([i for i, one in enumerate(found) if one is None], dtype=torch.long)
-    by_svd = iter(count_by_svd(matrices[open_], at.only(open_)) if len(open_) else [])
-    return [next(by_svd) if one is None else one for one in found]
+def _full_or_svd(matrices: Tensor, at: Thresholds) -> list[Certificate]:
+    """Certify full rank by QR where the matrix before had it; decompose the others."""
+    size = min(matrices.shape[-2:])
+    found: list[Certificate] = []
+    for part in torch.arange(len(matrices)).split(max(1, TOGETHER // size**2)):
+        likely = not found or found[-1].high == size
+        counted = _certified if likely else count_by_svd
+        found += counted(matrices[part], at.only(part))
+    return found
 
 
 def _certified(matrices: Tensor, at: Thresholds) -> list[Certificate]:
     bound, delta = _smallest_of_candidates(matrices, at)
     full = bound > at.epsilon + delta
     size = min(matrices.shape[-2:])
-    found = [
-        Certificate(size, size, d, "qr") if certain else None
+    others = torch.nonzero(~full).flatten()
+    by_svd = iter(count_by_svd(matrices[others], at.only(others)) if len(others) else [])
+    return [
+        Certificate(size, size, d, "qr") if certain else next(by_svd)
         for d, certain in zip(delta.tolist(), full.tolist(), strict=True)
     ]
-    return _completed(found, matrices, at)
 
 
 def _smallest_of_candidates(matrices: Tensor, at: Thresholds) -> tuple[Tensor, Tensor]:
