@@ -64,7 +64,9 @@ def from_pool(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Seeds from a pool until the band is narrow, and twenty that were not among them."""
     rows = pool[torch.randperm(len(pool), generator=generator)[: MOST + FURTHER]]
-    return settled_rows(lambda number: rows[number], length, most, ask), rows[MOST:]
+    return settled_rows(
+        lambda numbers: rows[numbers.start : numbers.stop], length, most, ask
+    ), rows[MOST:]
 
 
 def covered(pools: list[torch.Tensor], length: int) -> dict[str, float | int]:

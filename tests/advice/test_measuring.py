@@ -115,6 +115,18 @@ def test_the_band_covers_the_mean_of_twenty_more_seeds():
     assert float(covered.max()) / 2000 <= 0.99
 
 
+def test_threads_change_nothing():
+    tokens = TokenSet(white(), 8, "given")
+    alone = measured_curve(tokens, "paper", Sampling())
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert measured_curve(tokens, "paper", Sampling()) == alone
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_zero_spread_is_not_certainty():
     mean, half = band(torch.ones(8, 3).double(), 100)
     assert mean.tolist() == [1.0] * 3

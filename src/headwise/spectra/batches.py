@@ -29,6 +29,9 @@ FEWEST_CHUNKS = 8
 #: Chunks need not be smaller than this, in bytes of float64.
 SMALLEST_CHUNK = 2**22
 
+#: Above this largest weight, the others are summed by themselves: 1 − w loses its digits.
+SHARP = 0.9
+
 
 def flat_batch(source: Tensor | LogWeights) -> Tensor | LogWeights:
     """Reshape to exactly one batch dimension."""
@@ -86,10 +89,21 @@ def doubt(source: Tensor | LogWeights) -> Tensor:
         # Rows of weights have norm at most one.
         bound = softmax_rounding(source.shape) * math.sqrt(source.shape[-2])
         return torch.full(source.shape[:1], bound, dtype=torch.float64, device=_device(source))
-    norm = torch.linalg.vector_norm(softmax_matrix(source), dim=-1)
+    weights = softmax_matrix(source)
     reach = torch.where(source.values.isfinite(), source.values.abs(), 0).amax(-1).double()
     eta = logit_error(source, reach)
-    return weights_error(source, norm, log_doubt(source.values.double()), eta)
+    norm = torch.linalg.vector_norm(weights, dim=-1)
+    return weights_error(source, norm, _log_doubt(source, weights), eta)
+
+
+def _log_doubt(source: LogWeights, weights: Tensor) -> Tensor:
+    """``log_doubt``, from the weights except in rows that are nearly one-hot."""
+    top = weights.amax(-1)
+    found = (1 - top).log() - top.log()
+    sharp = top > SHARP
+    if bool(sharp.any()):
+        found[sharp] = log_doubt(source.values[sharp].double())
+    return found
 
 
 def _device(source: Tensor | LogWeights) -> torch.device:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -25,7 +25,8 @@ FURTHER = 20
 #: entries for sequences that differ greatly.
 SEQUENCES, ENTRIES, MOST_ENTRIES = 32, 2**16, 2**19
 
-Draw = Callable[[int], Tensor]
+#: From numbers of seeds to one row of ratios for each.
+Draw = Callable[[range], Iterable[Tensor]]
 
 
 def narrow_rows(drawing: Callable[[int], Draw], length: int) -> Float[Tensor, "seeds dims"]:
@@ -72,16 +73,17 @@ def settled_rows(
     With ``ask``, stop early if ``most`` seeds would not be enough by far.
 
     >>> ratios = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double() / 5
-    >>> len(settled_rows(lambda number: ratios[number], length=16))
+    >>> len(settled_rows(lambda numbers: ratios[numbers.start : numbers.stop], length=16))
     60
     >>> wide = torch.rand(64, 1, generator=torch.Generator().manual_seed(0)).double()
-    >>> [len(settled_rows(lambda number: wide[number], 16, ask=ask)) for ask in (True, False)]
+    >>> drawn = lambda numbers: wide[numbers.start : numbers.stop]
+    >>> [len(settled_rows(drawn, 16, ask=ask)) for ask in (True, False)]
     [16, 64]
     """
     rows: list[Tensor] = []
     wanted = FIRST
     while True:
-        rows += [drawn(number) for number in range(len(rows), wanted)]
+        rows += drawn(range(len(rows), wanted))
         half = float(band(torch.stack(rows), length)[1].max())
         hopeless = ask and wanted == ASKED and half * shrinking(ASKED, most) > 1.25 * HALF_WIDTH
         if half <= HALF_WIDTH or wanted >= most or hopeless:
