@@ -38,5 +38,5 @@ def test_the_seed_decides_and_the_global_generator_does_not():
 @pytest.mark.parametrize("wrong", ["heads", "tokens", "width", "head_dim"])
 def test_sizes_below_one_are_refused_by_name(wrong):
     sizes = {"heads": 1, "tokens": 2, "width": 3, "head_dim": 2} | {wrong: 0}
-    with pytest.raises(BadInputError, match=f"{wrong} is 0; pass a whole number"):
+    with pytest.raises(BadInputError, match=f"expected {wrong} of at least 1, got 0"):
         gaussian_heads(**sizes, seed=0)

@@ -63,8 +63,11 @@ def test_only_rotary_is_left_to_the_layers():
 
 
 REFUSALS = {
-    "odd rotary": (lambda: Rotary(3), "in pairs, got rank 3; pass an even rank, for example 2"),
-    "zero rotary": (lambda: Rotary(0), "in pairs, got rank 0; pass an even rank"),
+    "odd rotary": (
+        lambda: Rotary(3),
+        "expected an even rank .* got 3; pass an even rank, for example 2",
+    ),
+    "zero rotary": (lambda: Rotary(0), "for rotary positions, got 0; pass an even rank"),
     "heads too thin": (
         lambda: Rotary(8).turn(torch.zeros(1, 1, 2, 5), torch.zeros(1, 1, 2, 5)),
         r"heads of rank 5 have no 8 dimensions to turn; pass Rotary\(4\)",
@@ -75,7 +78,7 @@ REFUSALS = {
     ),
     "another width": (
         lambda: LearnedAdditive(5, 8).embed(torch.zeros(1, 2, 3)),
-        "tokens are 3 wide, the position table 8; make LearnedAdditive",
+        "expected tokens of width 8, got 3; make LearnedAdditive",
     ),
 }
 

@@ -191,7 +191,7 @@ def test_generalized_refuses_weights_of_another_shape():
 def test_mla_asks_for_a_latent_geometry():
     # Type checking in tests would stop the call before our own words; ask below it.
     unchecked = inspect.unwrap(mla)
-    with pytest.raises(BadInputError, match="mla needs a LatentGeometry, got HeadGeometry"):
+    with pytest.raises(BadInputError, match="expected a LatentGeometry, got HeadGeometry"):
         unchecked(HeadGeometry.standard(16, 4))
 
 

@@ -1,12 +1,11 @@
-"""Attention of small heads over more than a few tokens, block against block, in Triton.
+"""Triton kernels for attention of small heads over longer sequences, block against block.
 
-The same three passes as ``short_triton``, for sequences too long to go through token by token: a
-program holds a block of rows of one head and goes through the others block by block. Scores and
-sums are products of small matrices, on tensor cores where they are rounded to TF32, in plain
-float32 otherwise.
+They make the same three passes as ``short_triton``. A program holds a block of rows of one head
+and goes through the others block by block. Scores and sums are products of small matrices: on
+tensor cores if rounded to TF32, in plain float32 otherwise.
 """
 
-# Triton is no requirement, and its kernels are subscripted with a grid.
+# Triton is optional, and its kernels are subscripted with a grid.
 # pyright: reportMissingImports=false, reportIndexIssue=false
 from __future__ import annotations
 
@@ -17,17 +16,17 @@ import triton.language as tl
 
 from headwise.attention.kernel_passes import Passes
 
-#: The least number of lanes a product of tensor cores takes.
+#: The least number of lanes in a product on tensor cores.
 FEWEST_LANES = 16
 
 
 @triton.jit
 @no_type_check
 def _place(HEADS, N, R: tl.constexpr, LANES: tl.constexpr, BLOCK: tl.constexpr):
-    """Where this program works: its sequence's and head's first number and row, rows, lanes."""
+    """Return where this program works: offset of its sequence and head, first row, rows, lanes."""
     row_blocks = tl.cdiv(N, BLOCK)
     program = tl.program_id(0)
-    # Late rows first: under a causal mask they have the most to do.
+    # Late rows first: under a causal mask they have the most work.
     first = (row_blocks - 1 - program % row_blocks) * BLOCK
     head = (program // row_blocks) % HEADS
     sequence = (program // (row_blocks * HEADS)).to(tl.int64)
@@ -38,7 +37,7 @@ def _place(HEADS, N, R: tl.constexpr, LANES: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 @no_type_check
 def _tile(START, base, rows, lanes, stride, N, R: tl.constexpr):
-    """Rows of one head, (rows, lanes); what is not there is zero."""
+    """Load rows of one head as (rows, lanes); missing places are zero."""
     there = (rows < N)[:, None] & (lanes < R)[None, :]
     return tl.load(START + base + rows[:, None] * stride + lanes[None, :], mask=there, other=0.0)
 
@@ -46,7 +45,7 @@ def _tile(START, base, rows, lanes, stride, N, R: tl.constexpr):
 @triton.jit
 @no_type_check
 def _turned(START, base, rows, lanes, stride, N, R: tl.constexpr):
-    """The same, (lanes, rows)."""
+    """Load the same as (lanes, rows)."""
     there = (rows < N)[None, :] & (lanes < R)[:, None]
     return tl.load(START + base + rows[None, :] * stride + lanes[:, None], mask=there, other=0.0)
 
@@ -188,7 +187,7 @@ def _by_keys(
         seen = (columns < N)[None, :]
         if CAUSAL:
             seen = seen & (rows[:, None] <= columns[None, :])
-        # Masked before the power: a score that is not asked for may exceed its row's sum by far.
+        # Masked before the power: a masked score may far exceed its row's sum.
         weight = tl.exp2(tl.where(seen, score - logsum[None, :], float("-inf")))
         slope = weight * (tl.dot(v, tl.trans(g), input_precision=PRODUCTS) - delta[None, :])
         dv += tl.dot(weight, g, input_precision=PRODUCTS)
@@ -198,9 +197,12 @@ def _by_keys(
 
 
 def _sizes(tokens: int, heads: int, rank: int, rounded: bool) -> dict[str, Any]:
-    """What a kernel is told; it is compiled anew for another rank, block or kind of products.
+    """Return the constants of a kernel; a new rank, block or kind of product compiles it again.
 
-    The block grows with the length in two steps; between them other lengths change nothing.
+    The block grows with the length in two steps; between them the length changes nothing.
+
+    Returns:
+        Keyword arguments of the kernel.
     """
     block = 16 if tokens <= 16 else 32 if tokens <= (96 if rounded else 32) else 64
     return {

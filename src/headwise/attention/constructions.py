@@ -1,7 +1,7 @@
-"""Layers with written weights: what one full-rank head does, and what rank-one heads do.
+"""Layers whose weights are written down: one full-rank head, and votes of rank-one heads.
 
 The task is the nearest neighbour: of x₁ … x_N on the sphere, return the one with the largest
-inner product with y. Heads that must report *which* token they chose need two more dimensions
+inner product with y. Heads that report *which* token they chose need two more dimensions
 per token: an index (1 and −1 for two tokens, 0 for y) and a scratchpad.
 """
 
@@ -27,45 +27,34 @@ EXTRA = 2
 
 
 def nearest_neighbour(width: int) -> Attention:
-    """One full-rank hardmax head, W_Q = W_K = W_V = W_O = I: exact for every N.
-
-    >>> layer, eye = nearest_neighbour(2), torch.eye(2, dtype=torch.float64)
-    >>> layer(torch.tensor([[[3.0, 1.0]]], dtype=torch.float64), key=eye.unsqueeze(0))
-    tensor([[[1., 0.]]], dtype=torch.float64)
-    """
+    """Make one full-rank hardmax head with W_Q = W_K = W_V = W_O = I: exact for every N."""
     eye = torch.eye(width, dtype=torch.float64)
     return _written((eye, eye, eye, eye), heads=1, weighting=Hardmax())
 
 
 def farthest_neighbour(width: int) -> Attention:
-    """The same with W_Q = −I: each token becomes the one with the least inner product.
-
-    >>> layer = farthest_neighbour(2)
-    >>> layer(torch.tensor([[[1.0, 0.0], [-1.0, 0.0]]], dtype=torch.float64))[0, 0, 0]
-    tensor(-1., dtype=torch.float64)
-    """
+    """Make the same head with W_Q = −I: each token becomes the one with the least inner product."""
     eye = torch.eye(width, dtype=torch.float64)
     return _written((-eye, eye, eye, eye), heads=1, weighting=Hardmax())
 
 
 def soft_nearest_neighbour(width: int, temperature: float) -> Attention:
-    """Softmax in place of hardmax; ``temperature_for_error`` says how cold it must be.
-
-    >>> soft_nearest_neighbour(2, temperature=0.1).temperature
-    0.1
-    """
+    """Make the same head with softmax; ``temperature_for_error`` gives the temperature it needs."""
     eye = torch.eye(width, dtype=torch.float64)
     return _written((eye, eye, eye, eye), heads=1, weighting=Softmax(), temperature=temperature)
 
 
 def temperature_for_error(error: float, gap: float, tokens: int) -> float:
-    """The temperature at which softmax returns the winner to within ``error``.
+    """Return the temperature at which softmax returns the winner to within ``error``.
 
     If the best inner product leads by ``gap``, the others weigh at most (N−1)e^{−gap/T}
-    together, and a unit vector is at most 2 from another: 2(N−1)e^{−gap/T} = error.
+    together, and two unit vectors are at most 2 apart: 2(N−1)e^{−gap/T} = error.
 
-    >>> round(temperature_for_error(0.02, gap=1.0, tokens=2), 4)
-    0.2171
+    Returns:
+        The temperature.
+
+    Raises:
+        BadInputError: If the error, the gap or the number of tokens is out of range.
     """
     if not (0 < error < 2 * (tokens - 1) and gap > 0):
         raise BadInputError(
@@ -77,14 +66,12 @@ def temperature_for_error(error: float, gap: float, tokens: int) -> float:
 
 
 def rank_one_vote(width: int, heads: int, seed: int = 0) -> Attention:
-    """Random rank-one hardmax heads u uᵀ; the scratchpad gets the mean index they chose.
+    """Make random rank-one hardmax heads u uᵀ that write the mean index of their choices.
 
-    Tokens are (x; index; scratchpad), width + 2 wide. With one head it is the random rank-one
-    head itself.
+    Tokens are (x; index; scratchpad), width + 2 wide; the scratchpad receives the mean.
 
-    >>> layer = rank_one_vote(4, heads=3)
-    >>> layer.geometry.qk_rank, layer.geometry.width
-    (1, 6)
+    Returns:
+        The layer.
     """
     drawn = torch.randn(heads, width, generator=stream(seed, "votes"), dtype=torch.float64)
     reading = nn.functional.pad(drawn, (0, EXTRA))
@@ -93,12 +80,13 @@ def rank_one_vote(width: int, heads: int, seed: int = 0) -> Attention:
 
 
 def softmax_tally(width: int, tau: float) -> Attention:
-    """One rank-one softmax head per coordinate, logits τ x_j y_j: their sum tallies (x₁−x₂)ᵀy.
+    """Make one rank-one softmax head per coordinate, with logits τ x_j y_j.
 
-    The scratchpad gets Σ_j tanh(τ (x₁−x₂)_j y_j / 2), whose sign is right for N = 2 as τ → 0.
+    The scratchpad gets Σ_j tanh(τ (x₁−x₂)_j y_j / 2). For N = 2 and τ → 0 its sign is that of
+    (x₁−x₂)ᵀy.
 
-    >>> softmax_tally(4, tau=0.1).geometry.heads
-    4
+    Returns:
+        The layer.
     """
     reading = nn.functional.pad(torch.eye(width, dtype=torch.float64), (0, EXTRA))
     weights = (reading, reading, _index(width, width), _scratch(width, width))
@@ -110,12 +98,8 @@ class TwoLayerVote(nn.Module):
 
     Tokens are (x₁; 1; 0), (x₂; −1; 0), (y; 0; 0). In layer 1 the heads write the mean index
     into the scratchpad. In layer 2 the scratchpad is the query, the index the key, and the
-    winner's coordinates the value: its query-key rank is one, its value rank is the width d. A
-    head of rank one throughout could not return a point of d coordinates.
-
-    >>> model = TwoLayerVote(4, heads=3)
-    >>> model(torch.eye(4, dtype=torch.float64)[None, :2], torch.ones(1, 4).double()).shape
-    torch.Size([1, 4])
+    winner's coordinates the value. Its query-key rank is one and its value rank is the width d: a
+    head with value rank one could not return a point of d coordinates.
     """
 
     def __init__(self, width: int, heads: int, seed: int = 0) -> None:
@@ -130,7 +114,7 @@ class TwoLayerVote(nn.Module):
     def forward(
         self, pair: Float[Tensor, "b 2 d"], y: Float[Tensor, "b d"]
     ) -> Float[Tensor, "b d"]:
-        """The one of the pair that the votes chose."""
+        """Return the one of the pair that the votes chose."""
         tokens = with_index(torch.cat([pair, y.unsqueeze(1)], dim=1))
         only_the_pair = Allowed(torch.tensor([[True, True, False]], device=tokens.device))
         tokens = tokens + self.vote(tokens, mask=only_the_pair)
@@ -138,14 +122,10 @@ class TwoLayerVote(nn.Module):
 
 
 class BiasedNeighbours(nn.Module):
-    """The biased target f* as one layer: a full-rank hardmax head for each bias, signs alternating.
+    """The biased target f* as one layer: one full-rank hardmax head per bias, signs alternating.
 
-    Head j returns x₁ when x₁ᵀy + b_j > x₂ᵀy and x₂ otherwise. The bias is carried by the index:
-    keys are (x; ±1), and the query of head j is (y; b_j/2).
-
-    >>> layer, pair = BiasedNeighbours(2, [0.0]), torch.eye(2, dtype=torch.float64)[None]
-    >>> layer(pair, torch.tensor([[0.6, 0.8]]).double())
-    tensor([[0., 1.]], dtype=torch.float64)
+    Head j returns x₁ if x₁ᵀy + b_j > x₂ᵀy and x₂ otherwise. The index carries the bias: keys are
+    (x; ±1), and the query of head j is (y; b_j/2).
     """
 
     def __init__(self, width: int, biases: Sequence[float]) -> None:
@@ -164,18 +144,14 @@ class BiasedNeighbours(nn.Module):
     def forward(
         self, pair: Float[Tensor, "b 2 d"], y: Float[Tensor, "b d"]
     ) -> Float[Tensor, "b d"]:
-        """f*(x₁, x₂; y)."""
+        """Return f*(x₁, x₂; y)."""
         asked = with_index(y.unsqueeze(1))
         asked[..., self.width], asked[..., self.width + 1] = 0.0, 1.0
         return self.layer(asked, with_index(pair))[:, 0, : self.width]
 
 
 def with_index(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n e"]:
-    """Tokens with index 1, −1, 0, 0 … and an empty scratchpad behind their coordinates.
-
-    >>> with_index(torch.zeros(1, 3, 1))[0, :, 1]
-    tensor([ 1., -1.,  0.])
-    """
+    """Append an index (1, −1, 0, 0 …) and an empty scratchpad to the tokens."""
     index = tokens.new_zeros(tokens.shape[1])
     index[:2] = tokens.new_tensor([1.0, -1.0])[: tokens.shape[1]]
     column = index.view(1, -1, 1).expand(tokens.shape[0], -1, 1)
@@ -183,14 +159,14 @@ def with_index(tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n e"]:
 
 
 def _index(width: int, heads: int) -> Tensor:
-    """Every head reads the index."""
+    """Return values with which every head reads the index."""
     reading = torch.zeros(heads, width + EXTRA, dtype=torch.float64)
     reading[:, width] = 1
     return reading
 
 
 def _scratch(width: int, heads: int) -> Tensor:
-    """Every head writes to the scratchpad."""
+    """Return outputs with which every head writes to the scratchpad."""
     writing = torch.zeros(width + EXTRA, heads, dtype=torch.float64)
     writing[width + 1] = 1
     return writing
@@ -204,7 +180,7 @@ def _written(
     temperature: float = 1.0,
     combination: HeadSum | HeadMean | None = None,
 ) -> Attention:
-    """A layer with these W_Q, W_K, W_V, W_O, in float64 and not to be trained."""
+    """Make a frozen float64 layer with these W_Q, W_K, W_V, W_O."""
     query, _, value, output = weights
     ranks = (query.shape[0] // heads, value.shape[0] // heads)
     projection = FullProjection(HeadGeometry(output.shape[0], heads, heads, *ranks)).double()

@@ -1,4 +1,4 @@
-"""Heads and ranks of a layer, as numbers: see ``headwise.geometry``, which needs no torch."""
+"""Heads and ranks of a layer: see ``headwise.geometry``, which does not need torch."""
 
 from headwise.geometry import HeadGeometry, LatentGeometry, divisors
 

@@ -1,12 +1,12 @@
-"""How a layer's weights begin: stated per head, drawn from a stream of its own.
+"""Draw the initial weights of a layer, per head, from the layer's own random stream.
 
 | rule | W_Q, W_K, W_V of each head | W_O of each head | what it gives |
 |---|---|---|---|
-| FanIn | N(0, 1/d) | N(0, 1/(H·v)) | unit variance stays so, whatever H and r |
+| FanIn | N(0, 1/d) | N(0, 1/(H·v)) | keeps unit variance for any H and r |
 | UnitGaussian | N(0, 1) | N(0, 1) | the rank paper's initialisation |
-| Stock | U(±√(6/4d)) | U(±1/√d) | ``torch.nn.MultiheadAttention``, each of its copies |
+| Stock | U(±√(6/4d)) | U(±1/√d) | ``torch.nn.MultiheadAttention``, for each copy |
 
-Expansions of a latent read the latent, so d is its width there. Biases begin at zero.
+For the expansions of a latent, d is the width of the latent. Biases start at zero.
 """
 
 from __future__ import annotations
@@ -23,12 +23,20 @@ from headwise.randomness import stream, stream_seed
 
 @dataclass(frozen=True)
 class Initialisation(ABC):
-    """A rule and a seed. The same seed draws the same layer."""
+    """A rule and a seed for the initial weights; the same seed draws the same layer.
+
+    Args:
+        seed: The seed of the layer's random stream.
+
+    Example:
+        >>> isinstance(FanIn(seed=1), Initialisation)
+        True
+    """
 
     seed: int = 0
 
     def child(self, *names: str | int) -> Initialisation:
-        """The same rule with a stream of its own for a part of the model."""
+        """Return the same rule with its own random stream for a part of the model."""
         return replace(self, seed=stream_seed(self.seed, *names))
 
     @abstractmethod
@@ -54,65 +62,73 @@ class Initialisation(ABC):
 
 @dataclass(frozen=True)
 class FanIn(Initialisation):
-    """Every weight N(0, 1/fan-in).
+    """Draw every weight from N(0, 1/fan-in): the default.
 
-    >>> FanIn(seed=1).child("layer", 0) == FanIn(seed=1).child("layer", 1)
-    False
+    Args:
+        seed: The seed of the layer's random stream.
+
+    Example:
+        >>> FanIn(seed=1).child("layer", 0) == FanIn(seed=1).child("layer", 1)
+        False
     """
 
     def draw_input(self, weight: Tensor, generator: torch.Generator) -> None:
-        """N(0, 1/d)."""
+        """Draw from N(0, 1/d)."""
         weight.normal_(0, weight.shape[1] ** -0.5, generator=generator)
 
     def draw_output(self, weight: Tensor, generator: torch.Generator) -> None:
-        """N(0, 1/(H·v))."""
+        """Draw from N(0, 1/(H·v))."""
         self.draw_input(weight, generator)
 
 
 @dataclass(frozen=True)
 class UnitGaussian(Initialisation):
-    """Every weight N(0, 1), as in the rank paper.
+    """Draw every weight from N(0, 1), as in the rank paper.
 
-    >>> UnitGaussian().seed
-    0
+    Args:
+        seed: The seed of the layer's random stream.
+
+    Example:
+        >>> UnitGaussian().seed
+        0
     """
 
     def draw_input(self, weight: Tensor, generator: torch.Generator) -> None:
-        """N(0, 1)."""
+        """Draw from N(0, 1)."""
         weight.normal_(0, 1, generator=generator)
 
     def draw_output(self, weight: Tensor, generator: torch.Generator) -> None:
-        """N(0, 1)."""
+        """Draw from N(0, 1)."""
         weight.normal_(0, 1, generator=generator)
 
 
 @dataclass(frozen=True)
 class Stock(Initialisation):
-    """What ``torch.nn.MultiheadAttention`` of width d draws, in each of its copies.
+    """Draw what ``torch.nn.MultiheadAttention`` of width d draws, for each copy of it.
 
-    >>> Stock().seed
-    0
+    Args:
+        seed: The seed of the layer's random stream.
+
+    Example:
+        >>> Stock().seed
+        0
     """
 
     def draw_input(self, weight: Tensor, generator: torch.Generator) -> None:
-        """U(±√(6/4d)): Xavier's rule for the packed (3d, d) matrix."""
+        """Draw from U(±√(6/4d)): Xavier's rule for the packed (3d, d) matrix."""
         bound = math.sqrt(6 / (4 * weight.shape[1]))
         weight.uniform_(-bound, bound, generator=generator)
 
     def draw_output(self, weight: Tensor, generator: torch.Generator) -> None:
-        """U(±1/√d)."""
+        """Draw from U(±1/√d)."""
         bound = weight.shape[0] ** -0.5
         weight.uniform_(-bound, bound, generator=generator)
 
 
 def empty_linear(inputs: int, outputs: int, biased: bool) -> nn.Linear:
-    """A linear map whose weights are still to be drawn; the global generator is not asked.
-
-    >>> empty_linear(3, 5, biased=False).weight.shape
-    torch.Size([5, 3])
-    """
+    """Make a linear map without drawing weights, so that the global generator is not used."""
     linear = nn.Linear(inputs, outputs, bias=biased, device="meta")
-    # Filled by hand: nn.utils.skip_init loads a computer algebra system on the way, 0.7 s.
+    # nn.utils.skip_init would import sympy, which takes 0.7 s.
     linear.weight = nn.Parameter(torch.empty(outputs, inputs, device="cpu"))
     if biased:
         linear.bias = nn.Parameter(torch.empty(outputs, device="cpu"))

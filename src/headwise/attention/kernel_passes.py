@@ -1,8 +1,8 @@
-"""The three passes of attention kernels over heads where projections leave them: one host side.
+"""The host side of the attention kernels: three passes over heads in the layout of projections.
 
-``short_triton`` and ``blocks_triton`` have kernels that differ in how they go through tokens. They
-are called alike: sequences, tokens, heads and ranks of contiguous float32, scores in units of
-log 2, and between forward and backward the log₂ of each row's sum.
+``short_triton`` and ``blocks_triton`` differ in how they go through tokens, but are called the
+same way: contiguous float32 of shape (sequences, tokens, heads, rank), scores in units of log 2,
+and the log₂ of each row's sum between forward and backward.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torch import Tensor
 
 LOG2_E = math.log2(math.e)
 
-#: Arguments of a kernel, from tokens, heads, rank, and whether products are rounded to TF32.
+#: Maps tokens, heads, rank and whether products are rounded to TF32 to a kernel's arguments.
 Sizes = Callable[[int, int, int, bool], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Passes:
-    """A kernel for each pass, their sizes, and how many programs one sequence takes."""
+    """One kernel per pass, their sizes, and the number of programs per sequence."""
 
     forward_kernel: Any
     by_queries: Any
@@ -34,7 +34,7 @@ class Passes:
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool, rounded: bool
     ) -> tuple[Tensor, Tensor]:
-        """Attention of (s, n, h, r), and the log₂ of each row's sum (s, n, h)."""
+        """Return attention of (s, n, h, r), and the log₂ of each row's sum (s, n, h)."""
         out, logsum = torch.empty_like(q), q.new_empty(q.shape[:3])
         grid, given = self._told(q, causal, rounded)
         self.forward_kernel[grid](q, k, v, out, logsum, scale * LOG2_E, **given)
@@ -52,7 +52,7 @@ class Passes:
         causal: bool,
         rounded: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The gradients by queries, keys and values, rounded as the forward pass was."""
+        """Return the gradients by queries, keys and values, rounded as in the forward pass."""
         dq, dk, dv = (torch.empty_like(q) for _ in range(3))
         delta = torch.empty_like(logsum)
         grid, given = self._told(q, causal, rounded)

@@ -22,7 +22,12 @@ from headwise.shapes import Float
 
 @dataclass(frozen=True)
 class HeadSum:
-    """The output is the sum over heads."""
+    """Sum the heads: the default of ``Attention``.
+
+    Example:
+        >>> HeadSum().factor(heads=8)
+        1.0
+    """
 
     def factor(self, heads: int) -> float:
         """Return what the sum over heads is multiplied by."""
@@ -178,23 +183,13 @@ class Attention(nn.Module):
     def matrix(
         self, query: Tensor, key: Tensor | None = None, *, mask: MaskLike = EVERYTHING
     ) -> Float[Tensor, "b h n m"]:
-        """Return the attention matrices in the layer's dtype, without dropout.
-
-        >>> from headwise.attention import mha
-        >>> mha(HeadGeometry.standard(8, heads=2)).matrix(torch.zeros(1, 4, 8)).shape
-        torch.Size([1, 2, 4, 4])
-        """
+        """Return the attention matrices in the layer's dtype, without dropout."""
         return self.weighting.weights(self.heads(query, key, mask=mask))
 
     def view(
         self, query: Tensor, key: Tensor | None = None, *, mask: MaskLike = EVERYTHING
     ) -> AttentionView:
-        """Return queries, keys, mask, temperature and weights for these tokens.
-
-        >>> from headwise.attention import mha
-        >>> mha(HeadGeometry.standard(8, heads=2)).view(torch.zeros(1, 4, 8)).queries.shape
-        torch.Size([1, 2, 4, 4])
-        """
+        """Return queries, keys, mask, temperature and weights for these tokens."""
         return self._view(self.heads(query, key, mask=mask))
 
     def heads(

@@ -80,10 +80,6 @@ def torch_mask(
 
     Raises:
         BadInputError: A shape or dtype does not fit.
-
-    Example:
-        >>> torch_mask(None, torch.tensor([[False, True]]), batch=1, heads=2).real
-        tensor([[ True, False]])
     """
     found: Mask = EVERYTHING
     if attn_mask is not None:
@@ -109,7 +105,7 @@ def torch_mask(
 
 
 def recognised_mask(mask: Tensor) -> Mask:
-    """Return the rule behind a mask tensor: causal, sliding window, padding, or the tensor itself.
+    """Return the rule that a mask tensor follows, such as causal, or the tensor itself.
 
     Args:
         mask: Booleans (True allows) or floats that are added, (..., queries, keys).
@@ -117,10 +113,6 @@ def recognised_mask(mask: Tensor) -> Mask:
     Returns:
         Rules that allow exactly the same entries, so that a model's causal mask is named
         "causal"; ``Allowed`` or ``Additive`` if no rule does.
-
-    Example:
-        >>> recognised_mask(torch.ones(1, 1, 4, 4).tril().bool()).name
-        'causal'
     """
     allowed = mask
     if mask.is_floating_point():

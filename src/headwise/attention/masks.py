@@ -55,6 +55,10 @@ class Mask(ABC):
 
     ``name`` is the text that ``as_mask`` reads back, or a word in brackets for a mask that is
     given by a tensor: "[padding]", "[boolean]", "[bias]".
+
+    Example:
+        >>> (Causal() & SlidingWindow(128)).name
+        'causal+window:128'
     """
 
     @property
@@ -77,7 +81,12 @@ class Mask(ABC):
 
 @dataclass(frozen=True)
 class Everything(Mask):
-    """No mask: every query attends to every key."""
+    """No mask: every query attends to every key.
+
+    Example:
+        >>> Everything().name
+        'none'
+    """
 
     @property
     def name(self) -> str:
@@ -102,14 +111,7 @@ EVERYTHING = Everything()
 
 @dataclass(frozen=True)
 class Both(Mask):
-    """Two masks at once, written ``first & second``.
-
-    >>> near = Causal() & SlidingWindow(2)
-    >>> near.allowed(Grid.whole(torch.Size([3, 3]), torch.device("cpu"))).int()
-    tensor([[1, 0, 0],
-            [1, 1, 0],
-            [0, 1, 1]], dtype=torch.int32)
-    """
+    """Two masks at once, written ``first & second``."""
 
     first: Mask
     second: Mask

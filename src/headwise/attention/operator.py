@@ -1,4 +1,4 @@
-"""Attention as an operator: A is known by its products and is never formed.
+"""Attention as an operator: the matrix A is never formed, only multiplied.
 
 A·X is attention itself with X as values; Aᵀ·Y is the gradient of that with respect to the
 values. Rows are taken a chunk at a time, so memory stays O(n·k) for blocks of k columns.
@@ -23,24 +23,30 @@ from headwise.errors import BadInputError
 from headwise.shapes import Float, Int
 from headwise.spectra.hardmax import first_within
 
-#: How many logits exist at any one time on a CPU: 2^22 float64 numbers are 32 MiB.
+#: The most logits in memory at one time on a CPU: 2^22 float64 numbers are 32 MiB.
 LOGITS_AT_ONCE = 2**22
 #: A GPU needs larger pieces to be busy: 32 times as many, 1 GiB in float64.
 GPU_FACTOR = 32
-#: Rows and columns of scores that an arg-max is sought in: a CPU's cache holds the first.
+#: Rows and columns of scores per arg-max; the first fits in a CPU's cache.
 CPU_TILE, GPU_TILE = (256, 1024), (4096, 2**20)
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionOperator:
-    """softmax(Q Kᵀ / T) as an Operator; the products are computed and returned in ``dtype``.
+    """softmax(Q Kᵀ / T) as an Operator.
 
-    Low precision limits which singular values products can resolve, so float64 is the default
-    whatever dtype queries and keys come in.
+    Args:
+        queries: (..., n, d_h).
+        keys: (..., m, d_h).
+        temperature: T, the divisor of the logits; √d_h by default.
+        mask: A mask, its name or a tensor; see ``as_mask``.
+        dtype: The dtype of the products, float64 by default. A lower precision limits which
+            singular values the products can resolve.
 
-    >>> op = AttentionOperator(torch.zeros(2, 3), torch.zeros(5, 3))
-    >>> op.shape, op.matmat(torch.ones(5, 1, dtype=torch.float64)).flatten()
-    (torch.Size([2, 5]), tensor([1., 1.], dtype=torch.float64))
+    Example:
+        >>> op = AttentionOperator(torch.zeros(2, 3), torch.zeros(5, 3))
+        >>> op.shape, op.matmat(torch.ones(5, 1, dtype=torch.float64)).flatten()
+        (torch.Size([2, 5]), tensor([1., 1.], dtype=torch.float64))
     """
 
     queries: Tensor
@@ -64,13 +70,13 @@ class AttentionOperator:
         return torch.Size([*self.queries.shape[:-1], self.keys.shape[-2]])
 
     def matmat(self, block: Tensor) -> Float[Tensor, "*batch n k"]:
-        """A times a block of columns: attention with the block as values."""
+        """Multiply A by a block of columns: attention with the block as values."""
         values = self._as_block(block, self.shape[-1])
         chunks_of_rows = self._row_chunks(values.shape[-1])
         return torch.cat([self._attend(rows, values) for rows in chunks_of_rows], dim=-2)
 
     def rmatmat(self, block: Tensor) -> Float[Tensor, "*batch m k"]:
-        """Aᵀ times a block of columns: the gradient of attention with respect to its values."""
+        """Multiply Aᵀ by a block of columns: the gradient of attention by its values."""
         block = self._as_block(block, self.shape[-2])
         shape = (*self.shape[:-2], self.shape[-1], block.shape[-1])
         values = torch.zeros(shape, dtype=self.dtype, device=block.device, requires_grad=True)
@@ -109,9 +115,9 @@ class AttentionOperator:
                 _refuse_masked_rows(bias.amax(-1))
 
     def _row_chunks(self, columns: int) -> Iterator[slice]:
-        """Rows whose logits may exist together; all of them where a fused kernel makes none.
+        """Yield rows whose logits fit in memory; all rows if a fused kernel forms no logits.
 
-        The fused kernels of a GPU want 16 bits, no mask, and values as wide as the heads.
+        The fused GPU kernels need 16 bits, no mask, and values as wide as the heads.
         """
         short = self.dtype in (torch.bfloat16, torch.float16) and self.queries.is_cuda
         if short and columns == self.queries.shape[-1] and isinstance(self.mask, Everything):
@@ -136,15 +142,25 @@ def streaming_argmax(
     mask: MaskLike = EVERYTHING,
     equals: Literal["within rounding", "exactly"] = "within rounding",
 ) -> Int[Tensor, "*batch n"]:
-    """The key each query scores highest, the first of equals, without the matrix.
+    """Find the key with the highest score for each query, without the whole matrix.
 
-    Scores are taken in the dtype given (float32 and below may decide near ties otherwise than
-    float64 would), and are equal if rounding does not tell them apart: a key that occurs twice
-    counts once. Keys drawn from a continuous law are never equal; ``equals="exactly"`` saves a
-    pass over their scores. Memory is bounded whatever the number of queries and keys.
+    Scores are computed in the dtype of the input; float32 and below may decide near ties
+    differently from float64. Scores that rounding does not separate are ties, so a key that occurs
+    twice counts once. Memory is bounded for any number of queries and keys.
 
-    >>> streaming_argmax(torch.ones(2, 1), torch.tensor([[1.0], [3.0], [3.0]]))
-    tensor([1, 1])
+    Args:
+        queries: (..., n, d_h).
+        keys: (..., m, d_h).
+        mask: A mask, its name or a tensor; see ``as_mask``.
+        equals: "exactly" treats only equal scores as ties and saves a pass over the scores. Use it
+            for keys drawn from a continuous distribution.
+
+    Returns:
+        The index of the key for each query, the first one of ties.
+
+    Example:
+        >>> streaming_argmax(torch.ones(2, 1), torch.tensor([[1.0], [3.0], [3.0]]))
+        tensor([1, 1])
     """
     queries, keys = checked_pair(queries, keys)
     shape = torch.Size([*queries.shape[:-1], keys.shape[-2]])
@@ -163,10 +179,19 @@ def hardmax_rank(
     *,
     mask: MaskLike = EVERYTHING,
 ) -> Int[Tensor, "*batch"]:
-    """The rank of the hardmax matrix: how many different keys are some query's arg-max.
+    """Count the different keys that are the arg-max of some query: the rank of the hardmax matrix.
 
-    >>> int(hardmax_rank(torch.eye(3), torch.eye(3)))
-    3
+    Args:
+        queries: (..., n, d_h).
+        keys: (..., m, d_h).
+        mask: A mask, its name or a tensor; see ``as_mask``.
+
+    Returns:
+        One rank per matrix.
+
+    Example:
+        >>> int(hardmax_rank(torch.eye(3), torch.eye(3)))
+        3
     """
     found = streaming_argmax(queries, keys, mask=mask)
     hit = torch.zeros(*found.shape[:-1], keys.shape[-2], dtype=torch.bool, device=found.device)
@@ -178,11 +203,7 @@ def _logits_at_once(device: torch.device) -> int:
 
 
 def chunks(total: int, size: int) -> Iterator[slice]:
-    """Slices of at most ``size`` that cover 0 … total.
-
-    >>> [(s.start, s.stop) for s in chunks(5, 2)]
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """Yield slices of at most ``size`` that cover 0 … total."""
     return (slice(start, min(start + size, total)) for start in range(0, total, size))
 
 
@@ -197,17 +218,17 @@ class _Seek:
     ties: Ties | None
 
     def best(self, rows: slice, width: int) -> Tensor:
-        """The arg-max of these rows, seeking ``width`` keys at a time."""
+        """Return the arg-max of these rows, taking ``width`` keys at a time."""
         value, _, index = self._best_among(rows, slice(0, min(width, self.grid.shape[-1])))
         for columns in list(chunks(self.grid.shape[-1], width))[1:]:
             rival, allowance, rival_index = self._best_among(rows, columns)
-            better = rival > value + allowance  # of equals the first stays
+            better = rival > value + allowance  # the first of ties stays
             value, index = torch.maximum(value, rival), torch.where(better, rival_index, index)
         _refuse_masked_rows(value)
         return index
 
     def _best_among(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
-        """The largest scores, how far below them a tie may be, and the first columns of equals."""
+        """Return the largest scores, the tolerance for ties, and the first column of ties."""
         scores = self.queries[..., rows, :] @ self.keys[..., columns, :].mT
         scores = self.mask.apply(scores, self.grid.block(rows, columns))
         top, winner = scores.max(-1)

@@ -13,27 +13,31 @@ from headwise.shapes import Float
 
 
 class PositionRule(nn.Module):
-    """Where a token stands: written into the token, or into queries and keys.
+    """A rule that writes positions into tokens, or into queries and keys.
 
-    A rule that writes into tokens does so once, where they enter; one that turns queries and
-    keys does so in every layer (``within_layers``).
+    A rule that writes into tokens does so once, where they enter a stack of layers. A rule that
+    rotates queries and keys does so in every layer (``within_layers``).
+
+    Example:
+        >>> isinstance(Rotary(2), PositionRule)
+        True
     """
 
     def embed(self, tokens: Float[Tensor, "b n w"]) -> Tensor:
-        """The tokens with their positions."""
+        """Return the tokens with their positions."""
         return tokens
 
     def turn(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys (b, H, ·, r) with their positions."""
+        """Return queries and keys (b, H, ·, r) with their positions."""
         return queries, keys
 
     def within_layers(self) -> PositionRule:
-        """What is left to do in the layers of a stack once tokens are embedded."""
+        """The rule that remains for the layers once tokens are embedded."""
         return NoPosition()
 
     @property
     def added_width(self) -> int:
-        """By how much the tokens grow."""
+        """How much wider the tokens become."""
         return 0
 
     @property
@@ -43,18 +47,25 @@ class PositionRule(nn.Module):
 
 
 class NoPosition(PositionRule):
-    """Tokens are a set.
+    """No positions: tokens are a set.
 
-    >>> NoPosition().embed(torch.ones(1, 2, 3)).sum()
-    tensor(6.)
+    Example:
+        >>> NoPosition().embed(torch.ones(1, 2, 3)).sum()
+        tensor(6.)
     """
 
 
 class LearnedAdditive(PositionRule):
-    """A learned vector per position, added to the token; drawn N(0, 0.02²).
+    """Add a learned vector per position to the token; initially N(0, 0.02²).
 
-    >>> LearnedAdditive(length=5, width=3).embed(torch.zeros(1, 2, 3)).shape
-    torch.Size([1, 2, 3])
+    Args:
+        length: The longest sequence.
+        width: The width of the tokens.
+        seed: The seed of the initial vectors.
+
+    Example:
+        >>> LearnedAdditive(length=5, width=3).embed(torch.zeros(1, 2, 3)).shape
+        torch.Size([1, 2, 3])
     """
 
     def __init__(self, length: int, width: int, seed: int = 0) -> None:
@@ -62,20 +73,27 @@ class LearnedAdditive(PositionRule):
         self.table = _table(length, width, 0.02, seed)
 
     def embed(self, tokens: Float[Tensor, "b n w"]) -> Tensor:
-        """The token plus the vector of its position."""
+        """Add to each token the vector of its position."""
         if tokens.shape[-1] != self.table.shape[1]:
             raise BadInputError(
-                f"tokens are {tokens.shape[-1]} wide, the position table {self.table.shape[1]}",
+                f"expected tokens of width {self.table.shape[1]}, got {tokens.shape[-1]}",
                 hint=f"make LearnedAdditive(length, width={tokens.shape[-1]})",
             )
         return tokens + _rows(self.table, tokens.shape[1])
 
 
 class LearnedConcatenated(PositionRule):
-    """A learned vector per position, put behind the token; drawn N(0, spread²).
+    """Append a learned vector per position to the token; initially N(0, spread²).
 
-    >>> LearnedConcatenated(length=5, extra=4).embed(torch.zeros(1, 2, 3)).shape
-    torch.Size([1, 2, 7])
+    Args:
+        length: The longest sequence.
+        extra: The width of the appended vector.
+        spread: The standard deviation of the initial vectors.
+        seed: The seed of the initial vectors.
+
+    Example:
+        >>> LearnedConcatenated(length=5, extra=4).embed(torch.zeros(1, 2, 3)).shape
+        torch.Size([1, 2, 7])
     """
 
     def __init__(self, length: int, extra: int, seed: int = 0, spread: float = 1.0) -> None:
@@ -83,25 +101,34 @@ class LearnedConcatenated(PositionRule):
         self.table = _table(length, extra, spread, seed)
 
     def embed(self, tokens: Float[Tensor, "b n w"]) -> Tensor:
-        """The token and behind it the vector of its position."""
+        """Append to each token the vector of its position."""
         rows = _rows(self.table, tokens.shape[1]).expand(tokens.shape[0], -1, -1)
         return torch.cat([tokens, rows], dim=-1)
 
     @property
     def added_width(self) -> int:
-        """The width of the table."""
+        """The width of the appended vector."""
         return self.table.shape[1]
 
 
 class Rotary(PositionRule):
-    """The last ``rank`` dimensions of q and k turned in pairs, by angles position · base^(−2i/r).
+    """Rotate the last ``rank`` dimensions of q and k in pairs by position · base^(−2i/r).
 
-    ``pairs`` says which dimensions turn together: i and i + r/2 ("halves", as in Llama) or
-    2i and 2i + 1 ("adjacent", as in DeepSeek). There is no table, so no longest sequence.
+    There is no table, so there is no longest sequence.
 
-    >>> q, _ = Rotary(2).turn(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2))
-    >>> q[0, 0, 0]
-    tensor([1., 1.])
+    Args:
+        rank: The number of dimensions that rotate, even.
+        base: The base of the angles.
+        pairs: Which dimensions rotate together: "halves" for i and i + r/2 (Llama), "adjacent" for
+            2i and 2i + 1 (DeepSeek).
+
+    Raises:
+        BadInputError: If the rank is odd or less than 2.
+
+    Example:
+        >>> q, _ = Rotary(2).turn(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2))
+        >>> q[0, 0, 0]
+        tensor([1., 1.])
     """
 
     def __init__(
@@ -113,13 +140,13 @@ class Rotary(PositionRule):
         super().__init__()
         if rank < 2 or rank % 2:
             raise BadInputError(
-                f"rotary positions turn dimensions in pairs, got rank {rank}",
+                f"expected an even rank for rotary positions, got {rank}",
                 hint=f"pass an even rank, for example {max(2, rank - rank % 2)}",
             )
         self.rank, self.base, self.pairs = rank, base, pairs
 
     def turn(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys turned, each by its own position from zero."""
+        """Rotate queries and keys by their positions, counted from zero."""
         if queries.shape[-1] < self.rank:
             raise BadInputError(
                 f"heads of rank {queries.shape[-1]} have no {self.rank} dimensions to turn",
@@ -128,12 +155,12 @@ class Rotary(PositionRule):
         return self._turned(queries), self._turned(keys)
 
     def within_layers(self) -> PositionRule:
-        """Itself: every layer turns its queries and keys."""
+        """This rule itself: every layer rotates its queries and keys."""
         return self
 
     @property
     def turned_rank(self) -> int:
-        """The rank that is turned."""
+        """The number of dimensions that rotate."""
         return self.rank
 
     def _turned(self, x: Tensor) -> Tensor:

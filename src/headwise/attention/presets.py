@@ -1,9 +1,4 @@
-"""Ways to fill in the one layer: mha, gqa, mqa, mla, generalized.
-
-Each takes a geometry, the biases ("none", "qkv" or "all"), the initialisation (``FanIn()``
-unless given), and by name what ``Attention`` takes: position, weighting, temperature,
-combination.
-"""
+"""Presets of the attention layer: mha, gqa, mqa, mla, generalized."""
 
 from __future__ import annotations
 
@@ -32,10 +27,20 @@ def mha(
     initialisation: Initialisation | None = None,
     **layer: Any,
 ) -> Attention:
-    """Multi-head attention with any number of heads of any rank.
+    """Make multi-head attention with any number of heads of any rank.
 
-    >>> mha(HeadGeometry.free(64, heads=4096, rank=1))(torch.zeros(1, 16, 64)).shape
-    torch.Size([1, 16, 64])
+    Args:
+        geometry: Width, heads and ranks.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+        **layer: Other arguments of ``Attention``: position, weighting, temperature, ….
+
+    Returns:
+        The layer.
+
+    Example:
+        >>> mha(HeadGeometry.free(64, heads=4096, rank=1))(torch.zeros(1, 16, 64)).shape
+        torch.Size([1, 16, 64])
     """
     return Attention(FullProjection(geometry, biases, initialisation), **layer)
 
@@ -46,10 +51,20 @@ def gqa(
     initialisation: Initialisation | None = None,
     **layer: Any,
 ) -> Attention:
-    """Grouped-query attention: key-value heads shared by groups of query heads.
+    """Make grouped-query attention: groups of query heads share a key-value head.
 
-    >>> gqa(HeadGeometry.standard(64, heads=8).grouped(2)).projection.key.weight.shape
-    torch.Size([16, 64])
+    Args:
+        geometry: Width, heads, key-value heads and ranks.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+        **layer: Other arguments of ``Attention``: position, weighting, temperature, ….
+
+    Returns:
+        The layer.
+
+    Example:
+        >>> gqa(HeadGeometry.standard(64, heads=8).grouped(2)).projection.key.weight.shape
+        torch.Size([16, 64])
     """
     return Attention(GroupedProjection(geometry, biases, initialisation), **layer)
 
@@ -60,10 +75,20 @@ def mqa(
     initialisation: Initialisation | None = None,
     **layer: Any,
 ) -> Attention:
-    """Multi-query attention: one key-value head for all, whatever the geometry says.
+    """Make multi-query attention: all heads share one key-value head.
 
-    >>> mqa(HeadGeometry.standard(64, heads=8)).geometry.kv_heads
-    1
+    Args:
+        geometry: Width, heads and ranks; its ``kv_heads`` is replaced by 1.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+        **layer: Other arguments of ``Attention``: position, weighting, temperature, ….
+
+    Returns:
+        The layer.
+
+    Example:
+        >>> mqa(HeadGeometry.standard(64, heads=8)).geometry.kv_heads
+        1
     """
     return gqa(geometry.grouped(1), biases, initialisation, **layer)
 
@@ -75,16 +100,30 @@ def mla(
     norm: Literal["none", "rms"] = "rms",
     **layer: Any,
 ) -> Attention:
-    """Multi-head latent attention; the rotary part turns unless a position rule is given.
+    """Make multi-head latent attention.
 
-    >>> geometry = LatentGeometry(64, 4, 4, 24, 16, kv_latent=32, q_latent=None, rope_rank=8)
-    >>> mla(geometry)(torch.zeros(1, 5, 64)).shape
-    torch.Size([1, 5, 64])
+    Args:
+        geometry: Width, heads, ranks and latents.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+        norm: "rms" normalises the latents, as in DeepSeek-V2 and V3; "none" does not.
+        **layer: Other arguments of ``Attention``. Without ``position``, the rotary part rotates.
+
+    Returns:
+        The layer.
+
+    Raises:
+        BadInputError: If ``geometry`` is not a LatentGeometry.
+
+    Example:
+        >>> geometry = LatentGeometry(64, 4, 4, 24, 16, kv_latent=32, q_latent=None, rope_rank=8)
+        >>> mla(geometry)(torch.zeros(1, 5, 64)).shape
+        torch.Size([1, 5, 64])
     """
     if not isinstance(geometry, LatentGeometry):
         raise BadInputError(
-            f"mla needs a LatentGeometry, got {type(geometry).__name__}",
-            hint="LatentGeometry(..., kv_latent=..., q_latent=..., rope_rank=...)",
+            f"expected a LatentGeometry, got {type(geometry).__name__}",
+            hint="pass LatentGeometry(..., kv_latent=..., q_latent=..., rope_rank=...)",
         )
     if geometry.rope_rank:
         layer.setdefault("position", Rotary(geometry.rope_rank, pairs="adjacent"))
@@ -97,10 +136,20 @@ def fitting(
     initialisation: Initialisation | None = None,
     **layer: Any,
 ) -> Attention:
-    """The preset the geometry asks for: latent, grouped or full.
+    """Make the layer that the geometry describes: latent, grouped or full.
 
-    >>> type(fitting(HeadGeometry.standard(64, heads=8).grouped(2)).projection).__name__
-    'GroupedProjection'
+    Args:
+        geometry: Width, heads and ranks; for latent attention also the latents.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+        **layer: Other arguments of ``Attention``: position, weighting, temperature, ….
+
+    Returns:
+        The layer.
+
+    Example:
+        >>> type(fitting(HeadGeometry.standard(64, heads=8).grouped(2)).projection).__name__
+        'GroupedProjection'
     """
     if isinstance(geometry, LatentGeometry):
         return mla(geometry, biases, initialisation, **layer)
@@ -115,16 +164,26 @@ def generalized(
     initialisation: Initialisation | None = None,
     **layer: Any,
 ) -> Attention:
-    """The generalized rank-r head V_h X φ(K_hᵀX, y), φ any module that returns weights.
+    """Make generalized rank-r heads V_h X φ(K_hᵀX, y), with any module as φ.
 
-    φ gets keys (b, H, m, r) and tokens (b, n, d) and returns (b, H, n, m), rows on the simplex.
+    Args:
+        geometry: Width, heads and ranks.
+        phi: The module: takes keys (b, H, m, r) and tokens (b, n, d), returns weights (b, H, n, m)
+            whose rows are non-negative and sum to one.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+        **layer: Other arguments of ``Attention``: position, temperature, combination, ….
 
-    >>> class Uniform(nn.Module):
-    ...     def forward(self, keys, tokens):
-    ...         b, h, m, _ = keys.shape
-    ...         return torch.full((b, h, tokens.shape[1], m), 1 / m)
-    >>> generalized(HeadGeometry.free(8, heads=2, rank=3), Uniform())(torch.ones(1, 5, 8)).shape
-    torch.Size([1, 5, 8])
+    Returns:
+        The layer.
+
+    Example:
+        >>> class Uniform(nn.Module):
+        ...     def forward(self, keys, tokens):
+        ...         b, h, m, _ = keys.shape
+        ...         return torch.full((b, h, tokens.shape[1], m), 1 / m)
+        >>> generalized(HeadGeometry.free(8, heads=2, rank=3), Uniform())(torch.ones(1, 5, 8)).shape
+        torch.Size([1, 5, 8])
     """
     projection = KeyProjection(geometry, biases, initialisation)
     return Attention(projection, weighting=AnyMap(phi), **layer)

@@ -1,4 +1,4 @@
-"""How tokens become per-head queries, keys and values: full, grouped, latent, keys alone."""
+"""Project tokens to per-head queries, keys and values: full, grouped, latent, or only keys."""
 
 from __future__ import annotations
 
@@ -20,20 +20,37 @@ Biases = Literal["none", "qkv", "all"]
 
 @dataclass(frozen=True, eq=False)
 class HeadWeights:
-    """W_Q (H, r, d) and W_K (H_kv, r, d): what makes queries and keys from tokens."""
+    """The weights that make queries and keys from tokens.
+
+    Args:
+        query: W_Q, (H, r, d).
+        key: W_K, (H_kv, r, d).
+
+    Example:
+        >>> FullProjection(HeadGeometry.free(8, heads=3, rank=5)).head_weights().query.shape
+        torch.Size([3, 5, 8])
+    """
 
     query: Float[Tensor, "h r d"]
     key: Float[Tensor, "k r d"]
 
 
 class Projection(nn.Module, ABC):
-    """Tokens in, queries (b, H, n, r), keys and values (b, H_kv, m, ·) out; and back."""
+    """Map tokens to queries (b, H, n, r), keys and values (b, H_kv, m, ·), and mixed values back.
+
+    Raises:
+        BadInputError: If ``biases`` is unknown.
+
+    Example:
+        >>> isinstance(FullProjection(HeadGeometry.standard(8, heads=2)), Projection)
+        True
+    """
 
     def __init__(self, geometry: HeadGeometry, biases: Biases) -> None:
         super().__init__()
         if biases not in ("none", "qkv", "all"):
             raise BadInputError(
-                f"biases={biases!r} is not a choice", hint="choose from 'none', 'qkv', 'all'"
+                f"expected biases 'none', 'qkv' or 'all', got {biases!r}", hint="pass one of them"
             )
         self.geometry = geometry
         self.biases: Biases = biases
@@ -43,27 +60,27 @@ class Projection(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries of the tokens, keys and values of the context."""
+        """Return queries of the tokens, keys and values of the context."""
 
     def combine(
         self, mixed: Float[Tensor, "b h n v"], factor: float = 1.0
     ) -> Float[Tensor, "b n d"]:
-        """factor · Σ_h W_O,h · mixed_h, plus the bias."""
+        """Return factor · Σ_h W_O,h · mixed_h, plus the bias."""
         joined = mixed.transpose(1, 2).flatten(2)
         if factor == 1:
             return self.output(joined)
-        # On the weight, not on the heads: with thousands of them that is far less to touch.
+        # Scale the weight instead of the heads: with thousands of heads it is far smaller.
         return linear(joined, factor * self.output.weight, self.output.bias)
 
     def head_weights(self) -> HeadWeights | None:
-        """W_Q and W_K, or nothing if no such pair of matrices makes the queries and keys."""
+        """Return W_Q and W_K, or None if queries and keys do not come from two such matrices."""
         return None
 
     def _map(self, outputs: int) -> nn.Linear:
         return empty_linear(self.geometry.width, outputs, self.biases != "none")
 
     def _draw(self, rule: Initialisation | None) -> None:
-        """Draw every map from a stream of its own name; all but the output read tokens."""
+        """Draw every map from its own named stream; all but the output read tokens."""
         rule = rule or FanIn()
         for name, child in self.named_children():
             if name != "output" and isinstance(child, nn.Linear):
@@ -72,11 +89,17 @@ class Projection(nn.Module, ABC):
 
 
 class GroupedProjection(Projection):
-    """Each key-value head serves a group of query heads; one of them: multi-query.
+    """Share each key-value head among a group of query heads; one key-value head is multi-query.
 
-    >>> projection = GroupedProjection(HeadGeometry.standard(8, heads=4).grouped(2))
-    >>> [t.shape[1] for t in projection(torch.zeros(1, 3, 8), torch.zeros(1, 3, 8))]
-    [4, 2, 2]
+    Args:
+        geometry: Width, heads, key-value heads and ranks.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+
+    Example:
+        >>> projection = GroupedProjection(HeadGeometry.standard(8, heads=4).grouped(2))
+        >>> [t.shape[1] for t in projection(torch.zeros(1, 3, 8), torch.zeros(1, 3, 8))]
+        [4, 2, 2]
     """
 
     def __init__(
@@ -92,7 +115,7 @@ class GroupedProjection(Projection):
         self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Three linear maps, cut into heads."""
+        """Apply three linear maps and split the results into heads."""
         g = self.geometry
         return (
             split_heads(self.query(tokens), g.heads),
@@ -101,7 +124,7 @@ class GroupedProjection(Projection):
         )
 
     def head_weights(self) -> HeadWeights | None:
-        """The weights, cut into heads."""
+        """Return the weights, split into heads."""
         g = self.geometry
         return HeadWeights(
             self.query.weight.unflatten(0, (g.heads, g.qk_rank)),
@@ -110,11 +133,17 @@ class GroupedProjection(Projection):
 
 
 class FullProjection(GroupedProjection):
-    """Every head has queries, keys and values of its own.
+    """Give every head its own queries, keys and values.
 
-    >>> projection = FullProjection(HeadGeometry.free(8, heads=3, rank=5))
-    >>> projection(torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))[0].shape
-    torch.Size([1, 3, 2, 5])
+    Args:
+        geometry: Width, heads and ranks.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+
+    Example:
+        >>> projection = FullProjection(HeadGeometry.free(8, heads=3, rank=5))
+        >>> projection(torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))[0].shape
+        torch.Size([1, 3, 2, 5])
     """
 
     def __init__(
@@ -128,11 +157,21 @@ class FullProjection(GroupedProjection):
 
 
 class LatentProjection(Projection):
-    """Keys and values from one compressed vector per token, queries optionally so.
+    """Make keys and values, and optionally queries, from one compressed vector per token.
 
-    The rotary part of the key is made straight from the token and shared by all heads. With
-    ``norm="rms"`` the compressed vectors are normalised, as DeepSeek-V2 and V3 do; the biases
-    "qkv" and "all" sit on the maps that read tokens, as theirs do.
+    The rotary part of the key comes straight from the token and is shared by all heads.
+
+    Args:
+        geometry: Width, heads, ranks and latents.
+        biases: "none"; "qkv" and "all" add biases to the maps that read tokens, as in DeepSeek.
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+        norm: "rms" normalises the compressed vectors, as in DeepSeek-V2 and V3.
+
+    Example:
+        >>> from headwise.attention import LatentGeometry
+        >>> geometry = LatentGeometry(64, 4, 4, 24, 16, kv_latent=32, q_latent=None, rope_rank=8)
+        >>> LatentProjection(geometry)(torch.zeros(1, 5, 64), torch.zeros(1, 5, 64))[0].shape
+        torch.Size([1, 4, 5, 24])
     """
 
     def __init__(
@@ -158,7 +197,7 @@ class LatentProjection(Projection):
         self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Compress, normalise, expand; the rotary key is shared by all heads."""
+        """Compress, normalise and expand."""
         g = self.latent_geometry
         latent, rotary = self.key_value_down(context).split([g.kv_latent, g.rope_rank], dim=-1)
         expanded = self.key_value_up(self.key_value_norm(latent))
@@ -173,7 +212,7 @@ class LatentProjection(Projection):
         return self.query(self.query_norm(self.query_down(tokens)))
 
     def head_weights(self) -> HeadWeights | None:
-        """Products of the compressions and expansions, if no norm stands between them."""
+        """Return products of compressions and expansions, or None if a norm stands between them."""
         if not isinstance(self.key_value_norm, nn.Identity):
             return None
         g = self.latent_geometry
@@ -190,11 +229,17 @@ class LatentProjection(Projection):
 
 
 class KeyProjection(Projection):
-    """Keys and values per head; the query is the token itself, for a map that reads it whole.
+    """Make keys and values per head; the query is the whole token, as generalized heads need it.
 
-    >>> projection = KeyProjection(HeadGeometry.free(8, heads=3, rank=2))
-    >>> projection(torch.zeros(1, 5, 8), torch.zeros(1, 5, 8))[0].shape
-    torch.Size([1, 1, 5, 8])
+    Args:
+        geometry: Width, heads and ranks.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+
+    Example:
+        >>> projection = KeyProjection(HeadGeometry.free(8, heads=3, rank=2))
+        >>> projection(torch.zeros(1, 5, 8), torch.zeros(1, 5, 8))[0].shape
+        torch.Size([1, 1, 5, 8])
     """
 
     def __init__(
@@ -210,14 +255,14 @@ class KeyProjection(Projection):
         self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The tokens, and the context cut into heads."""
+        """Return the tokens, and the context split into heads."""
         heads = self.geometry.heads
         keys, values = self.key(context), self.value(context)
         return tokens.unsqueeze(1), split_heads(keys, heads), split_heads(values, heads)
 
 
 def refuse_shared_heads(geometry: HeadGeometry, what: str) -> None:
-    """Refuse a geometry whose key-value heads are fewer than its heads."""
+    """Raise if the geometry has fewer key-value heads than heads."""
     if geometry.kv_heads != geometry.heads:
         raise BadInputError(
             f"{what} needs keys and values for each of {geometry.heads} heads, "
@@ -227,11 +272,7 @@ def refuse_shared_heads(geometry: HeadGeometry, what: str) -> None:
 
 
 def split_heads(flat: Float[Tensor, "b n hr"], heads: int) -> Float[Tensor, "b h n r"]:
-    """Cut the last axis into heads and bring the heads forward; no copy.
-
-    >>> split_heads(torch.zeros(1, 5, 6), heads=2).shape
-    torch.Size([1, 2, 5, 3])
-    """
+    """Split the last axis into heads and move the heads forward, without a copy."""
     return flat.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 

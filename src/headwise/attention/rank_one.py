@@ -35,8 +35,8 @@ from headwise.shapes import Float
 
 SOURCE = Path(__file__).with_suffix(".c")
 
-#: Elementwise operations of at most this many elements run on the calling thread in torch
-#: (its grain size), so that our threads, one per core, do not start threads of their own.
+#: torch runs elementwise operations of at most this many elements (its grain size) on the calling
+#: thread, so that our threads, one per core, do not start more threads.
 BLOCK_ELEMENTS = 32768
 
 
@@ -45,13 +45,12 @@ def rank_one_attention(
     keys: Float[Tensor, "b m h"],
     values: Float[Tensor, "b m h"],
 ) -> Float[Tensor, "b n h"]:
-    """Σ_j softmax_j(q_i k_j) v_j for every head, heads last; the scale is in the queries.
+    """Return Σ_j softmax_j(q_i k_j) v_j for every head, heads last; q includes the scale.
 
     float16 and bfloat16 are summed in float32.
 
-    >>> one = torch.ones(1, 3, 2)
-    >>> rank_one_attention(one, one, 5 * one)[0, :, 0]
-    tensor([5., 5., 5.])
+    Returns:
+        The outputs.
     """
     wide = torch.promote_types(queries.dtype, torch.float32)
     mixed, _, _ = _forward(*(t.to(wide).contiguous() for t in (queries, keys, values)))
@@ -64,7 +63,7 @@ def rank_one_attention(
     schema="(Tensor queries, Tensor keys, Tensor values) -> (Tensor, Tensor, Tensor)",
 )
 def _forward(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The output, the sum Z of each row's weights, and the slope of the output by query."""
+    """Return the output, the sum Z of each row's weights, and the slope of the output by query."""
     mixed, total, slope = (torch.empty_like(queries) for _ in range(3))
     tensors = (queries, keys, values, mixed, total, slope)
     library = _native(queries)
@@ -89,7 +88,7 @@ def _backward(
     mixed: Tensor,
     total: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """The gradients by keys and by values."""
+    """Return the gradients by keys and by values."""
     found = (torch.empty_like(keys), torch.empty_like(keys))
     tensors = (gradient, queries, keys, values, mixed, total, *found)
     library = _native(queries)
@@ -108,10 +107,13 @@ def _native(queries: Tensor) -> ctypes.CDLL | None:
 def _call(
     function: Callable[..., int], tensors: tuple[Tensor, ...], sizes: tuple[int, ...]
 ) -> None:
-    """Run machine code on contiguous float32 tensors, sequences over threads.
+    """Run compiled code on contiguous float32 tensors, sequences spread over threads.
 
-    ctypes lets go of the interpreter lock, so plain threads use every core. They are made for
-    the call: a pool that lives on would not survive a fork.
+    ctypes releases the interpreter lock, so plain threads use every core. They are started for
+    each call: a pool would not survive a fork.
+
+    Raises:
+        MemoryError: If the compiled code could not allocate its buffers.
     """
     sequences = tensors[0].shape[0]
     threads = max(1, min(torch.get_num_threads(), sequences))
@@ -138,7 +140,7 @@ def _best_key(q: Tensor, k: Tensor) -> Tensor:
 def _stream_over_keys(
     q: Tensor, k: Tensor, v: Tensor, mixed: Tensor, total: Tensor, slope: Tensor
 ) -> None:
-    """One block of the forward pass; the last three are filled."""
+    """Compute one block of the forward pass; the last three tensors are filled."""
     best, behind, weight = _best_key(q, k), torch.empty_like(q), torch.empty_like(q)
     sum_w, sum_v, sum_k, sum_kv = (torch.zeros_like(q) for _ in range(4))
     for k_j, v_j in _one_by_one(k, v):
@@ -154,7 +156,7 @@ def _stream_over_keys(
 
 
 def _stream_over_queries(*block: Tensor) -> None:
-    """One block of the backward pass; the last two are filled."""
+    """Compute one block of the backward pass; the last two tensors are filled."""
     g, q, k, v, mixed, total, by_keys, by_values = block
     weight = torch.empty_like(k)
     sum_g, sum_gq, sum_gqo = (torch.zeros_like(k) for _ in range(3))
@@ -171,15 +173,15 @@ def _stream_over_queries(*block: Tensor) -> None:
 
 
 def _one_by_one(*tensors: Tensor) -> zip[tuple[Tensor, ...]]:
-    """The tokens of each tensor in step, each kept as a row that broadcasts."""
+    """Yield the tokens of each tensor in step, each as a row that broadcasts."""
     return zip(*(t.split(1, dim=-2) for t in tensors), strict=True)
 
 
 def _in_blocks(work: Callable[..., None], tensors: tuple[Tensor, ...], *, longest: int) -> None:
     """Run ``work`` on blocks of some sequences and some heads, one thread per core.
 
-    Threads are made for the call: a pool that lives on would not survive a fork. A GPU takes
-    everything at once.
+    Threads are started for each call: a pool would not survive a fork. A GPU takes everything at
+    once.
     """
     if tensors[0].device.type != "cpu":
         work(*tensors)
@@ -198,7 +200,7 @@ def _in_blocks(work: Callable[..., None], tensors: tuple[Tensor, ...], *, longes
 
 
 def _blocks(sequences: int, heads: int, longest: int) -> list[tuple[slice, slice]]:
-    """Blocks of at most BLOCK_ELEMENTS: all heads of some sequences, or some of one."""
+    """Yield blocks of at most BLOCK_ELEMENTS: all heads of some sequences, or some of one."""
     at_once = max(1, BLOCK_ELEMENTS // longest)
     wide = min(heads, at_once)
     tall = max(1, at_once // wide)
@@ -210,7 +212,7 @@ def _blocks(sequences: int, heads: int, longest: int) -> list[tuple[slice, slice
 
 
 def _remember(ctx: torch.autograd.function.FunctionCtx, inputs: tuple, output: tuple) -> None:
-    ctx.set_materialize_grads(False)  # else zeros as large as the output, twice, for nothing
+    ctx.set_materialize_grads(False)  # avoids two tensors of zeros as large as the output
     ctx.save_for_backward(*inputs, *output)
 
 
@@ -238,7 +240,7 @@ _forward.register_autograd(_gradients, setup_context=_remember)
 
 
 def folded(operation: Callable[..., Any], info: Any, in_dims: tuple, *given: Any) -> Any:
-    """The vectorised form of an operation on sequences: members become further sequences."""
+    """Fold the members of a vectorised call into the sequences."""
     members = info.batch_size
     whole = [
         _with_members(value, axis, members) if isinstance(value, Tensor) else value

@@ -1,4 +1,4 @@
-"""What ``rank`` returns: one row per matrix, as a table, a frame or a figure."""
+"""The result of ``rank``: one row per matrix, as a table, a frame or a figure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwise.spectra.certificate import data_frame
 class MatrixRank:
     """The ranks of one matrix.
 
-    Attributes:
+    Args:
         index: Place of the matrix in the batch; empty for a single matrix.
         rank: The certified number of singular values of at least ``tolerance``.
         tolerance: The tolerance ε that the rule gave for this matrix.
@@ -26,6 +26,11 @@ class MatrixRank:
         effective_rank: exp of the entropy of the normalised singular values.
         energy_rank_90: How many leading singular values hold 90 % of ‖A‖_F².
         energy_rank_99: The same for 99 %.
+
+    Example:
+        >>> import headwise
+        >>> headwise.rank(torch.eye(3, dtype=torch.float64)).rows[0].energy_rank_90
+        3
     """
 
     index: tuple[int, ...]
@@ -41,14 +46,14 @@ class MatrixRank:
 class Ranks:
     """The ranks of one matrix or of a batch.
 
-    Attributes:
+    Args:
         rows: One row for each matrix.
         singular_values: The singular values, largest first, (matrices, min(rows, columns)).
         description: What was measured, in words.
         shape: The shape of the input, batch dimensions first.
         dtype: The dtype that the numbers were stored in.
         rule: The rule that says which singular values count.
-        temperature: What q·k was divided by; None unless queries and keys were given.
+        temperature: The divisor of q·k; None unless queries and keys were given.
         mask: Name of the mask; None unless queries and keys were given.
         note: A hint if a matrix looks like logits, or logits look like a matrix; else None.
 

@@ -134,7 +134,7 @@ def _refuse_beside_queries(name: str | None, *, logits: bool) -> None:
 
 
 def _read(values: Values, name: str | None, what: str) -> tuple[str, Tensor]:
-    """How to speak of the values, and the values."""
+    """Return the values and how to name them in messages."""
     if isinstance(values, str | PathLike):
         return str(values), as_matrices(read_array(Path(values), name), str(values))
     if name is not None:
@@ -168,7 +168,7 @@ def _of_queries_and_keys(
     _refuse_unaligned(label, q.shape[-2], k.shape[-2])
     source = scores.logits(q, k, temperature=temperature, mask=rule)
     used = scores.checked_temperature(temperature, q.shape[-1])
-    # The product is known no better than the coarser of its factors.
+    # The product is as coarse as the coarser of its factors.
     coarser = max(q.dtype, k.dtype, key=lambda dtype: torch.finfo(dtype).eps)
     described = f"softmax of {q_name} · {k_name}ᵀ / {used:.6g}, mask {label}"
     return _Subject(described, source, coarser, used, label)
@@ -195,7 +195,7 @@ def _mask(mask: MaskLike | np.ndarray | PathLike[str]) -> Mask:
 
 
 def _refuse_unaligned(mask: str, queries: int, keys: int) -> None:
-    """Refuse a mask by position if queries and keys do not stand at the same positions."""
+    """Raise if a mask by position is used for queries and keys of different positions."""
     by_position = any(part.partition(":")[0] in ("causal", "window") for part in mask.split("+"))
     if by_position and queries != keys:
         raise BadInputError(
@@ -230,7 +230,7 @@ def _measured(subject: _Subject, rule: Tolerance, progress: Progress) -> Ranks:
 
 
 def _parts(source: Tensor | LogWeights, size: int) -> Iterator[Tensor | LogWeights]:
-    """The batch, flattened, ``size`` matrices at a time."""
+    """Yield the flattened batch, ``size`` matrices at a time."""
     n, m = source.shape[-2:]
     if isinstance(source, LogWeights):
         values = source.values.reshape(-1, n, m).split(size)
@@ -258,7 +258,7 @@ def _rows(
 
 
 def _explained(count: Certificate, subject: _Subject) -> Certificate:
-    """The certificate with the reason for the dtype that was stored, not the one computed in."""
+    """Return the certificate with the reason for the stored dtype, not the one computed in."""
     if count.exact:
         return count
     logits = isinstance(subject.source, LogWeights)

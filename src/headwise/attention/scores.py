@@ -1,8 +1,8 @@
-"""From queries and keys to logits, and from logits to the softmax or hardmax matrix.
+"""Compute logits from queries and keys, and the softmax or hardmax matrix from logits.
 
-Queries are (..., n, r), keys (..., m, r) with the same leading dimensions; what comes out is
-(..., n, m), in float64. The logits come with a bound on what rounding may have done to them,
-row by row, so that a rank counted from them can be certified.
+Queries are (..., n, r), keys (..., m, r) with the same leading dimensions; results are
+(..., n, m) in float64. The logits come with a bound on their rounding, row by row, so that a
+rank counted from them can be certified.
 """
 
 from __future__ import annotations
@@ -23,10 +23,17 @@ from headwise.spectra.sources import as_matrices, refuse_not_finite
 
 
 def default_temperature(rank: int) -> float:
-    """√d_h, the divisor of the logits when none is given.
+    """Return √d_h, the usual divisor of the logits.
 
-    >>> default_temperature(64)
-    8.0
+    Args:
+        rank: The head dimension d_h.
+
+    Returns:
+        The temperature.
+
+    Example:
+        >>> default_temperature(64)
+        8.0
     """
     return math.sqrt(rank)
 
@@ -64,7 +71,7 @@ def logits(
     scaled = (queries.double() @ keys.double().mT).div_(temperature)
     mask = as_mask(mask)
     if isinstance(mask, Everything) and softcap is None:
-        # Nothing is masked or added: three passes over the logits are saved.
+        # Without mask and bias this saves three passes over the logits.
         return LogWeights(scaled, error=product_error(queries, keys, temperature))
     bend = 0.0
     if softcap is not None:
@@ -83,10 +90,20 @@ def softmax_matrix(
     temperature: float | None = None,
     mask: MaskLike = EVERYTHING,
 ) -> Float[Tensor, "*batch n m"]:
-    """The attention matrix, softmax of the logits along each row, in float64.
+    """Compute the attention matrix: the softmax of each row of logits, in float64.
 
-    >>> softmax_matrix(torch.zeros(1, 3), torch.ones(2, 3))
-    tensor([[0.5000, 0.5000]], dtype=torch.float64)
+    Args:
+        queries: (..., n, d_h).
+        keys: (..., m, d_h).
+        temperature: T, the divisor of the logits; √d_h by default.
+        mask: A mask, its name or a tensor; see ``as_mask``.
+
+    Returns:
+        The matrices, (..., n, m).
+
+    Example:
+        >>> softmax_matrix(torch.zeros(1, 3), torch.ones(2, 3))
+        tensor([[0.5000, 0.5000]], dtype=torch.float64)
     """
     found = logits(queries, keys, temperature=temperature, mask=mask)
     return torch.softmax(found.values, dim=-1)
@@ -98,12 +115,21 @@ def hardmax_matrix(
     *,
     mask: MaskLike = EVERYTHING,
 ) -> Float[Tensor, "*batch n m"]:
-    """The limit of zero temperature: one in the column of the largest logit, first of equals.
+    """Compute the attention matrix at zero temperature: a one at the largest logit of each row.
 
-    Logits that rounding does not tell apart are equal.
+    Logits that rounding does not separate are ties; the first column wins.
 
-    >>> hardmax_matrix(torch.ones(1, 2), torch.tensor([[0.0, 1.0], [2.0, 2.0]]))
-    tensor([[0., 1.]], dtype=torch.float64)
+    Args:
+        queries: (..., n, d_h).
+        keys: (..., m, d_h).
+        mask: A mask, its name or a tensor; see ``as_mask``.
+
+    Returns:
+        The matrices, (..., n, m).
+
+    Example:
+        >>> hardmax_matrix(torch.ones(1, 2), torch.tensor([[0.0, 1.0], [2.0, 2.0]]))
+        tensor([[0., 1.]], dtype=torch.float64)
     """
     found = logits(queries, keys, temperature=1.0, mask=mask).values
     chosen = first_best(queries.double(), keys.double(), found).unsqueeze(-1)
@@ -111,27 +137,18 @@ def hardmax_matrix(
 
 
 def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tensor) -> Tensor:
-    """How far each row of computed logits may lie from the exact ones.
-
-    To the error of q·k/T the sum with a bias adds one rounding of the result.
-
-    >>> one = torch.ones(1, 1, dtype=torch.float64)
-    >>> bool(logit_error(one, one, 1.0, one) < 1e-15)
-    True
-    """
+    """Bound the error of each row of computed logits, with one rounding for an added bias."""
     reach = torch.where(values.isfinite(), values.abs(), 0.0).amax(-1)
     return product_error(queries, keys, temperature) + unit_roundoff(torch.float64) * reach
 
 
 def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
-    """How far each row of q·k/T may lie from the exact one, before anything is added to it.
+    """Bound the error of each row of q·k/T: γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T.
 
-    γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T covers the inner product, the division and the norms
-    themselves.
+    It covers the inner product, the division and the norms themselves.
 
-    >>> one = torch.ones(1, 1, dtype=torch.float64)
-    >>> bool(product_error(one, one, 1.0) < 1e-15)
-    True
+    Returns:
+        One bound per row.
     """
     q_norm = torch.linalg.vector_norm(queries.double(), dim=-1)
     k_norm = torch.linalg.vector_norm(keys.double(), dim=-1).amax(-1, keepdim=True)
@@ -142,7 +159,7 @@ def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
 
 
 def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Tensor:
-    """What the dtypes of q and k can hide of q·k: a stored x̂ = x(1+e) with |e| ≤ u."""
+    """Bound what the dtypes of q and k can hide of q·k: a stored x̂ = x(1+e) with |e| ≤ u."""
     q_u, q_tiny = _storage(queries.dtype)
     k_u, k_tiny = _storage(keys.dtype)
     relative = 1 / ((1 - q_u) * (1 - k_u)) - 1
@@ -153,14 +170,14 @@ def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Te
 
 
 def _storage(dtype: torch.dtype) -> tuple[float, float]:
-    """Unit roundoff and largest number lost to underflow; float64 is taken as meant."""
+    """Return the unit roundoff and the largest number lost to underflow; float64 is exact."""
     if dtype == torch.float64:
         return 0.0, 0.0
     return unit_roundoff(dtype), torch.finfo(dtype).smallest_normal
 
 
 def checked_pair(queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Queries and keys that fit each other and are finite, or a clear refusal."""
+    """Return queries and keys, or raise if they do not fit each other or are not finite."""
     queries, keys = as_matrices(queries, "the query tensor"), as_matrices(keys, "the key tensor")
     if queries.shape[-1] != keys.shape[-1]:
         raise BadInputError(
@@ -173,14 +190,14 @@ def checked_pair(queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
             hint="make them equal; keys of grouped heads: keys.repeat_interleave(group, dim=-3)",
         )
     for name, tensor in (("the query tensor", queries), ("the key tensor", keys)):
-        # One number that is not finite makes the sum so; a sum can also overflow by itself.
+        # A number that is not finite makes the sum so; but a finite sum can also overflow.
         if not torch.isfinite(tensor.sum(dtype=torch.float64)):
             refuse_not_finite(name, int((~tensor.isfinite().all(-1)).sum()))
     return queries, keys
 
 
 def checked_temperature(temperature: float | None, rank: int) -> float:
-    """The temperature given, or √d_h if none was; it must be a positive number."""
+    """Return the temperature, √d_h if None; raise if it is not positive."""
     if temperature is None:
         return default_temperature(rank)
     if not (math.isfinite(temperature) and temperature > 0):

@@ -1,11 +1,10 @@
-"""Attention of many small heads over short sequences, heads lying where projections leave them.
+"""Attention of many small heads over short sequences, in the layout that projections produce.
 
-Queries, keys and values are (sequences, tokens, heads, rank): what a linear map gives, merely
-cut up, so nothing is turned round before or after. General kernels work in tiles of 64 tokens
-and 16 to 64 dimensions and spend most of a tile on padding when heads are smaller. On a GPU
-float32 has kernels of its own, token by token for few tokens (``short_triton``), block by block for
-more (``blocks_triton``); elsewhere, and for everything they do not serve, this is
-``rank_one_attention`` or torch's own.
+Queries, keys and values are (sequences, tokens, heads, rank), so nothing is transposed. General
+kernels work in tiles of 64 tokens and 16 to 64 dimensions, which smaller heads mostly fill with
+padding. On a GPU, float32 has its own kernels: token by token for few tokens (``short_triton``),
+block by block for more (``blocks_triton``). Everything else goes to ``rank_one_attention`` or to
+torch.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from headwise.attention.kernel_passes import Passes
 from headwise.attention.rank_one import folded, rank_one_attention
 from headwise.shapes import Float
 
-#: (rank at most, tokens at most): where the small kernels are the faster ones.
+#: (largest rank, most tokens) for which the small kernels are faster.
 SERVED = ((16, 256), (64, 32))
 
-#: The same where products of float32 may be rounded, so that tensor cores take them.
+#: The same if float32 products may be rounded, so that tensor cores compute them.
 SERVED_ROUNDED = (*SERVED, (64, 256))
 
-#: Up to so many tokens, at ranks below the other, one token after another is faster than blocks.
+#: Up to this many tokens and below this rank, token by token is faster than blocks.
 FEW_TOKENS, HIGH_RANK = 32, 16
 
 
@@ -39,12 +38,7 @@ def short_attention(
     scale: float,
     causal: bool = False,
 ) -> Float[Tensor, "s n h v"]:
-    """Σ_j softmax_j(scale · q_i·k_j) v_j for every head, over all j or, causal, over j ≤ i.
-
-    >>> one = torch.ones(1, 3, 2, 4)
-    >>> short_attention(one, one, 5 * one, 0.5)[0, :, 0, 0]
-    tensor([5., 5., 5.])
-    """
+    """Return Σ_j softmax_j(scale · q_i·k_j) v_j for every head, over all j or (causal) j ≤ i."""
     if served(queries, keys, values):
         wide = (t.float().contiguous() for t in (queries, keys, values))
         return _forward(*wide, scale, causal, _rounded(queries))[0].to(queries.dtype)
@@ -57,11 +51,7 @@ def short_attention(
 
 
 def served(queries: Tensor, keys: Tensor, values: Tensor) -> bool:
-    """Whether the small kernels take these heads.
-
-    >>> served(*(torch.zeros(2, 16, 8, 4) for _ in range(3)))
-    False
-    """
+    """Whether the small kernels can take these heads."""
     on_gpu = queries.device.type == "cuda" and queries.dtype != torch.float64
     alike = queries.shape == keys.shape == values.shape
     return on_gpu and alike and _small(queries) and _has_triton()
@@ -74,7 +64,7 @@ def _small(queries: Tensor) -> bool:
 
 
 def _rounded(queries: Tensor) -> bool:
-    """Whether products may be rounded to TF32; what came in fewer bits is summed exactly."""
+    """Whether products may be rounded to TF32; 16-bit input is always summed exactly."""
     allowed = torch.get_float32_matmul_precision() != "highest"
     return allowed and queries.dtype == torch.float32
 
@@ -100,7 +90,7 @@ def _passes(queries: Tensor) -> Passes:
 def _forward(
     queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool, rounded: bool
 ) -> tuple[Tensor, Tensor]:
-    """The output, and the logarithm of the sum of each row's weights."""
+    """Return the output, and the logarithm of the sum of each row's weights."""
     return _passes(queries).forward(queries, keys, values, scale, causal, rounded)
 
 
@@ -121,7 +111,7 @@ def _backward(
     causal: bool,
     rounded: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients by queries, keys and values."""
+    """Return the gradients by queries, keys and values."""
     passes = _passes(queries)
     return passes.backward(gradient, queries, keys, values, mixed, logsum, scale, causal, rounded)
 
@@ -129,7 +119,7 @@ def _backward(
 def _remember(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*inputs[:3], *output)
-    # Rounding too: what is allowed may have changed by the time of the backward pass.
+    # The setting that allows rounding may have changed by the time of the backward pass.
     ctx.told = inputs[3:]
 
 

@@ -1,19 +1,19 @@
-"""The kernels of short attention for CUDA, in Triton. Imported only where they run.
+"""Triton kernels of short attention for CUDA. Imported only if they run.
 
 A program holds a tile of (rows, heads, rank) in registers and goes through the other tokens one
-by one; a score is a sum over the rank inside the tile, so nothing of size n×n exists anywhere.
-The tile's last axes lie beside one another in memory. Scores are in units of log 2.
+by one. A score is a sum over the rank inside the tile, so no n×n matrix exists. Scores are in
+units of log 2.
 
     forward         rows are queries: the largest score first, then weights and their sums
-    by_queries      rows are queries: gradient by q; Σ g·o of each row is left for the next
+    by_queries      rows are queries: gradient by q; stores Σ g·o of each row for the next pass
     by_keys         rows are keys: gradients by k and v
 
 The backward passes recompute weights from the logarithm of each row's sum. Under a causal mask
-a tile goes through the tokens alone that any of its rows may see, or be seen by. A rank that is
-no power of two is filled up to one with lanes that are not there.
+a tile goes only through tokens that one of its rows may attend to, or be attended by. A rank that
+is not a power of two is padded to one.
 """
 
-# Triton is no requirement, and its kernels are subscripted with a grid.
+# Triton is optional, and its kernels are subscripted with a grid.
 # pyright: reportMissingImports=false, reportIndexIssue=false
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _place(
     ROWS: tl.constexpr,
     ABREAST: tl.constexpr,
 ):
-    """Where this program works: sequence, first row and rows, heads, lanes and which are there."""
+    """Return where this program works: sequence, first row, rows, heads, lanes and valid lanes."""
     row_blocks: tl.constexpr = (N + ROWS - 1) // ROWS
     head_blocks = tl.cdiv(HEADS, ABREAST)
     program = tl.program_id(0)
@@ -192,10 +192,13 @@ def _by_keys(
 
 
 def _sizes(tokens: int, heads: int, rank: int, rounded: bool) -> dict[str, Any]:
-    """What a kernel is told: the sizes, and a tile of rows, heads abreast, all of the rank.
+    """Return the constants of a kernel: the sizes, and a tile of rows, heads and the whole rank.
 
-    It is compiled anew for each of these but the number of heads. Sums are in float32 even where
-    they might be rounded: none is a product of matrices.
+    A new value of any but the number of heads compiles it again. Sums stay in float32 even if
+    rounding is allowed: none is a product of matrices.
+
+    Returns:
+        Keyword arguments of the kernel.
     """
     rows, lanes = min(triton.next_power_of_2(tokens), 16), triton.next_power_of_2(rank)
     abreast = max(1, TILE // (rows * lanes))

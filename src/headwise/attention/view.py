@@ -1,4 +1,4 @@
-"""What is read of an attention layer: queries and keys, or the attention matrices themselves."""
+"""What can be read from an attention layer: queries and keys, or the attention matrices."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AttentionView:
 
     @property
     def scale(self) -> float:
-        """What q·k is multiplied by: one over the temperature."""
+        """The factor of q·k: one over the temperature."""
         return 1 / self.temperature
 
     @property
@@ -83,7 +83,7 @@ class AttentionView:
 
     @property
     def tolerance(self) -> Absolute | DtypeFloor:
-        """From which singular value on to count: 1e-8, since the matrix is float64."""
+        """The default tolerance for counting: 1e-8, since the matrix is float64."""
         return Absolute(1e-8)
 
     @property
@@ -257,7 +257,7 @@ class AttentionMaps:
 
     @property
     def tolerance(self) -> Absolute | DtypeFloor:
-        """From which singular value on to count: the dtype floor."""
+        """The default tolerance for counting: the dtype floor."""
         return DtypeFloor()
 
     def matrix(self) -> Float[Tensor, "b h n m"]:

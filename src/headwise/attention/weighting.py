@@ -1,4 +1,4 @@
-"""From logits to weights and mixed values: softmax, hardmax, or any map to the simplex."""
+"""Turn logits into weights and mix values: softmax, hardmax, or any map to the simplex."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Heads:
         return dropout(weights, self.dropout) if self.dropout else weights
 
     def bias(self) -> Tensor | None:
-        """Return what the mask adds to the logits, as small as broadcasting lets it be."""
+        """Return what the mask adds to the logits, in the smallest shape that broadcasts."""
         if isinstance(self.mask, Everything):
             return None
         grid = self.grid
@@ -67,7 +67,12 @@ class Heads:
 
 
 class Weighting(nn.Module, ABC):
-    """A map from logits to weights; ``mix`` applies the weights to the values."""
+    """A map from logits to weights; ``mix`` applies the weights to the values.
+
+    Example:
+        >>> isinstance(Softmax(), Weighting)
+        True
+    """
 
     @abstractmethod
     def weights(self, heads: Heads) -> Tensor:
@@ -83,7 +88,13 @@ class Weighting(nn.Module, ABC):
 
 
 class Softmax(Weighting):
-    """Weights exp(logit) / Σ exp(logit); fused kernels, so the matrix is never stored."""
+    """Weights exp(logit) / Σ exp(logit), by fused kernels that never store the matrix.
+
+    Example:
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> mha(HeadGeometry.standard(8, heads=2)).weighting
+        Softmax()
+    """
 
     def weights(self, heads: Heads) -> Tensor:
         """Return the softmax of the logits."""
@@ -112,7 +123,14 @@ class Softmax(Weighting):
 
 
 class Hardmax(Weighting):
-    """Put all weight on the largest logit, the first of equals; no gradient for q and k."""
+    """Put all weight on the largest logit, the first of ties; q and k get no gradient.
+
+    Example:
+        >>> from headwise.attention import Hardmax, HeadGeometry, mha
+        >>> layer = mha(HeadGeometry.standard(8, heads=2), weighting=Hardmax()).eval()
+        >>> layer.matrix(torch.zeros(1, 3, 8))[0, 0, :, 0]
+        tensor([1., 1., 1.])
+    """
 
     def weights(self, heads: Heads) -> Tensor:
         """Return one where the logit is largest."""
@@ -138,7 +156,14 @@ class Hardmax(Weighting):
 
 
 class StraightThroughHardmax(Weighting):
-    """Hardmax in the forward pass, the gradient of softmax in the backward pass."""
+    """Hardmax in the forward pass, the gradient of softmax in the backward pass.
+
+    Example:
+        >>> from headwise.attention import HeadGeometry, StraightThroughHardmax, mha
+        >>> layer = mha(HeadGeometry.standard(8, heads=2), weighting=StraightThroughHardmax())
+        >>> layer.matrix(torch.zeros(1, 3, 8)).requires_grad
+        True
+    """
 
     def weights(self, heads: Heads) -> Tensor:
         """Return one-hot rows that carry the gradient of the softmax."""
@@ -148,10 +173,17 @@ class StraightThroughHardmax(Weighting):
 
 
 class AnyMap(Weighting):
-    """Weights φ(K_hᵀX, y) by a module: keys (b, H, m, r) and tokens (b, n, d) → (b, H, n, m).
+    """Weights φ(K_hᵀX, y) computed by a module.
 
-    Rows must be non-negative and sum to one. Masked entries are set to zero and the rest is
-    scaled up.
+    Masked entries are set to zero and the rest is scaled up.
+
+    Args:
+        phi: The module: takes keys (b, H, m, r) and tokens (b, n, d), returns weights (b, H, n, m)
+            whose rows are non-negative and sum to one.
+
+    Example:
+        >>> isinstance(AnyMap(nn.Identity()), Weighting)
+        True
     """
 
     def __init__(self, phi: nn.Module) -> None:
@@ -180,10 +212,12 @@ class AnyMap(Weighting):
 
 
 def _with_something_left(logits: Tensor) -> Tensor:
-    """The logits, if no row is masked throughout.
+    """Return the logits, or raise if a row is fully masked.
 
-    A compiled graph, or many models in one vectorised call, cannot raise on values; waiting for
-    them would break it.
+    A compiled graph or a vectorised call cannot raise on values, so they are not checked there.
+
+    Returns:
+        The logits.
     """
     if not (torch.compiler.is_compiling() or masks_are_trusted()):
         refuse_masked_rows(logits.amax(-1))
@@ -191,10 +225,13 @@ def _with_something_left(logits: Tensor) -> Tensor:
 
 
 def _rank_one(heads: Heads) -> bool:
-    """Whether the heads are scalar, many and unmasked: they have a kernel of their own.
+    """Whether the heads are scalar, many and unmasked, so that the rank-one kernel is faster.
 
-    It works on sixteen heads at a time, and off the CPU on one key at a time, so few heads or
-    very many keys are better served by the general kernels.
+    It works on sixteen heads at a time, and off the CPU on one key at a time: few heads or very
+    many keys run faster in the general kernels.
+
+    Returns:
+        True for the rank-one kernel.
     """
     scalar = heads.queries.shape[-1] == 1 and heads.values.shape[-1] == 1
     many = heads.queries.shape[1] >= 16 and heads.keys.shape[2] <= 1024
@@ -202,10 +239,7 @@ def _rank_one(heads: Heads) -> bool:
 
 
 def short_mix(heads: Heads) -> Tensor | None:
-    """The mixed values where heads are small, sequences short, and a GPU has kernels for that.
-
-    None where they are not served: everything and causal masks are.
-    """
+    """Mix values with the GPU kernels for small heads, or return None if they do not apply."""
     causal = heads.mask == Causal()
     if not (causal or isinstance(heads.mask, Everything)):
         return None
@@ -224,7 +258,7 @@ def _mix_rank_one(heads: Heads) -> Tensor:
 
 @torch.no_grad()
 def _chosen(heads: Heads, logits: Tensor) -> Tensor:
-    """The key of each query's largest logit, (b, H, n, 1)."""
+    """Return the key of each query's largest logit, (b, H, n, 1)."""
     scaled = heads.queries / heads.temperature
     return first_best(scaled, heads.shared(heads.keys), logits).unsqueeze(-1)
 

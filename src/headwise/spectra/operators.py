@@ -70,7 +70,7 @@ class FunctionalOperator:
     Args:
         shape: The shape (..., n, m), batch dimensions first.
         forward: The function that multiplies A by a block of columns.
-        backward: The function that multiplies Aᵀ by a block of columns.
+        transposed: The function that multiplies Aᵀ by a block of columns.
 
     Example:
         >>> twice = FunctionalOperator(torch.Size([3, 3]), lambda x: 2 * x, lambda y: 2 * y)

@@ -45,6 +45,9 @@ class Relative:
     Args:
         fraction: The fraction of σ₁.
 
+    Raises:
+        ParameterError: If the fraction is not between 0 and 1.
+
     Example:
         >>> Relative(0.01)
         Relative(fraction=0.01)
