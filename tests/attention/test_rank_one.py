@@ -144,23 +144,6 @@ class TestMachineCode:
         chosen = v.gather(1, logits.argmax(2))
         assert torch.equal(found[0][clear], chosen[clear])
 
-    def test_without_a_compiler_torch_does_it(self, monkeypatch):
-        monkeypatch.setattr(shutil, "which", lambda name: None)
-        assert native.library.__wrapped__(SOURCE) is None
-
-    def test_a_compiler_that_fails_is_no_error(self, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        monkeypatch.setattr(native, "FLAGS", ("-no-such-flag",))
-        assert native.library.__wrapped__(SOURCE) is None
-
-    def test_it_is_compiled_once(self, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        native.library.__wrapped__(SOURCE)
-        made = [p.stat().st_mtime_ns for p in (tmp_path / "headwise").iterdir()]
-        native.library.__wrapped__(SOURCE)
-        assert made == [p.stat().st_mtime_ns for p in (tmp_path / "headwise").iterdir()]
-        assert len(made) == 1
-
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_lower_precision_stays_near_float64(dtype):
