@@ -1,4 +1,4 @@
-"""Write docs/exhibits.md, its figures, and the recorded part of docs/rank-or-heads.md.
+"""Write docs/exhibits.md and its figures, part of docs/rank-or-heads.md, and papers-index.md.
 
 python docs/make_exhibits.py measures and trains nothing: it takes the rows that come with headwise.
 New rows are put there by benchmarks/record_exhibits.py.
@@ -7,6 +7,8 @@ New rows are put there by benchmarks/record_exhibits.py.
 from __future__ import annotations
 
 from pathlib import Path
+
+import make_papers_index
 
 from headwise.papers.catalogue import CATALOGUE
 from headwise.papers.gallery import FIGURES, gallery_page, shown, story_part, write_figures
@@ -23,13 +25,14 @@ def told_again(page: str, part: str) -> str:
 
 
 def main() -> None:
-    """Draw, and write both pages."""
+    """Draw, and write the pages."""
     found = shown(CATALOGUE)
     write_figures(found, HERE / FIGURES)
     (HERE / "exhibits.md").write_text(gallery_page(found), encoding="utf-8")
     heads = [(exhibit, one) for exhibit, one in found if exhibit.name.startswith("heads2024/")]
     page = STORY.read_text(encoding="utf-8")
     STORY.write_text(told_again(page, story_part(heads)), encoding="utf-8")
+    make_papers_index.main()
 
 
 if __name__ == "__main__":

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from headwise.errors import BadInputError
-from headwise.theory.scaling import saturation_constant, saturation_row, scaling
+from headwise.theory.columns import column_share
+from headwise.theory.scaling import (
+    gain_head_dim,
+    saturation_constant,
+    saturation_row,
+    scaling,
+)
 
 # Rank paper, Table 1: mean rank ratios at head dimensions 2, 4, 8, 16, 32, 48, 64, 80, 96.
 DIMS = [2, 4, 8, 16, 32, 48, 64, 80, 96]
@@ -71,3 +78,16 @@ def test_head_dim_grows_like_the_square_of_log_n_not_like_log_n():
 def test_the_quantile_survives_where_one_minus_one_over_n_rounds():
     assert scaling(10**12).quantile == pytest.approx(stats.norm.isf(1e-12), rel=1e-12)
     assert scaling(2).quantile == 0
+
+
+@pytest.mark.parametrize(("n", "step", "gain"), [(32, 16, 0.01), (1000, 7, 0.02), (4096, 32, 0.01)])
+def test_the_rule_on_the_law_is_where_the_last_step_gains(n, step, gain):
+    """Against every head dimension in turn."""
+    share = column_share(n, np.arange(2, 700 + step))
+    last = max(d for d in range(2, 700) if share[d - 2 + step] - share[d - 2] > gain)
+    assert gain_head_dim(n, gain, step) == last + 1
+
+
+def test_a_gain_that_no_step_has_is_refused():
+    with pytest.raises(BadInputError, match=r"no step of 16 gains 0\.5 at length 1024"):
+        gain_head_dim(1024, 0.5)

@@ -28,13 +28,16 @@ RULE = (
     "of it. Losses of training come near zero, so they must lie within a fifth of the printed "
     "value where that is less than 0.015. If the standard errors allow more than a fifth of the "
     "printed value (and, for a rank, more than 0.015), a cell that does not differ is undecided. "
-    "A second count uses the standard errors alone: how many values lie within 3 of them."
+    "A choice from a grid, such as a critical head dimension, may differ as far as 99.7 % of "
+    "repeated runs reach on that side. A second count uses noise alone: how many values lie within "
+    "3 standard errors, or within that reach."
 )
 
 #: Why an exhibit has no cells.
 NOTHING_PRINTED = "no printed values"
 OTHER_SIZES = "printed for other sizes"
 NOT_ON_RECORD = "printed as a figure; its values are not on record here"
+NOTHING_TO_MEASURE = "statements in words; no printed values"
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Cell:
         printed_stderr: The standard error of the printed value.
         floor: The least difference that counts.
         statistic: What the measured number is.
+        reach: How far noise moves a choice from a grid, for which standard errors say little; it
+            takes the place of three of them.
     """
 
     name: str
@@ -58,6 +63,7 @@ class Cell:
     printed_stderr: float = 0.0
     floor: float = FLOOR
     statistic: str = "measured"
+    reach: float | None = None
 
     @property
     def difference(self) -> float:
@@ -66,7 +72,9 @@ class Cell:
 
     @property
     def noise(self) -> float:
-        """Return three combined standard errors."""
+        """Return three combined standard errors, or the reach of a choice."""
+        if self.reach is not None:
+            return self.reach
         return STANDARD_ERRORS * math.hypot(self.stderr, self.printed_stderr)
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from headwise.errors import BadInputError
+from headwise.papers.comparison import Cell
 from headwise.papers.kinds.rank_rows import Place, Pooled
 from headwise.randomness import stream_seed
 from headwise.report import Table
@@ -70,16 +71,50 @@ def _law_on_grid(n: int, step: int) -> dict[int, float]:
     return {r: float(corrected_law(n, r)) for r in range(16, 161, step)}
 
 
-def _under_noise(points: Mapping[Place, Pooled], seed: int) -> str:
-    """How often each answer would come out if the means were measured again, with noise."""
+def critical_cells(
+    points: Mapping[int, Mapping[Place, Pooled]], printed: Mapping[int, int]
+) -> tuple[Cell, ...]:
+    """The printed critical head dimensions against the rule on measured means.
+
+    The rule chooses a row, so its noise is the set of rows that repeated runs choose. A printed
+    row that such runs choose less often than a value beyond three standard errors (1 in 740)
+    differs.
+    """
+    return tuple(_critical_cell(n, points[n], row) for n, row in printed.items() if n in points)
+
+
+def _critical_cell(n: int, points: Mapping[Place, Pooled], printed: int) -> Cell:
+    chosen = np.array([_number(one, points) for one in _repeated(points, seed=n)])
+    measured = _number(critical_dim(_means(points)), points)
+    side = 0.00135 if printed < measured else 1 - 0.00135
+    reach = abs(measured - float(np.quantile(chosen, side, method="nearest")))
+    return Cell(
+        f"critical d_h of {n} tokens",
+        float(printed),
+        measured,
+        float(chosen.std()),
+        statistic="by the rule, threshold 0.013",
+        reach=reach,
+    )
+
+
+def _number(choice: str, points: Mapping[Place, Pooled]) -> float:
+    """A choice as a number; above all rows counts as twice the last."""
+    return float(choice) if choice.isdigit() else 2.0 * max(points)
+
+
+def _repeated(points: Mapping[Place, Pooled], seed: int) -> list[str]:
+    """What the rule chooses when the means are measured again, with the noise of one run."""
     generator = np.random.default_rng(stream_seed(seed, "critical head dimension"))
     dims = [int(r) for r in points]
     mean = np.array([point.mean for point in points.values()])
     error = np.array([point.run_stderr for point in points.values()])
     drawn = generator.normal(mean, error, (_DRAWS, len(dims)))
-    answers = [
-        critical_dim(dict(zip(dims, map(float, row), strict=True)), NEEDED_THRESHOLD)
-        for row in drawn
-    ]
+    return [critical_dim(dict(zip(dims, map(float, row), strict=True))) for row in drawn]
+
+
+def _under_noise(points: Mapping[Place, Pooled], seed: int) -> str:
+    """How often each answer would come out if the means were measured again, with noise."""
+    answers = _repeated(points, seed)
     counts = sorted(((answers.count(a), a) for a in set(answers)), reverse=True)
     return ", ".join(f"{a} ({c / _DRAWS:.0%})" for c, a in counts[:4])

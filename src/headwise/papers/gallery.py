@@ -24,7 +24,8 @@ each what agrees with print. This page is written by `python docs/make_exhibits.
 come with headwise.
 
 {RULE} The first sentence was fixed before anything was run. The second and third came with the
-trained figures, and make agreement harder. Claims are statements in words, judged from the rows;
+trained figures, and make agreement harder; the sentence on choices came with the critical head
+dimensions of Table 1. Claims are statements in words, judged from the rows;
 each has its source: the place where a paper prints it, or "ours".
 
 [Reproduce an exhibit](how-to/reproduce.md) shows how to compute them yourself.

@@ -16,12 +16,16 @@ import numpy as np
 from scipy import special
 
 from headwise.errors import BadInputError
+from headwise.theory.columns import column_share
 from headwise.theory.numerics import crossing, rule_between
 from headwise.theory.sizes import Real, Whole, fraction, positive, whole
 from headwise.theory.under_mask import critical_head_dim
 
 #: The shares of the barrier that ``scaling`` reports.
 SHARES = (0.5, 0.9, 0.95)
+
+# Head dimensions among which the last step that still gains is sought, before it is bracketed.
+_LADDER = tuple(2**power for power in range(1, 16))
 
 # The printed means have three decimals: 0.592 − 0.579 must count as 0.013.
 _PRINT_SLACK = 1e-9
@@ -90,6 +94,34 @@ def _log_normal_share(spread: float) -> float:
     used = -np.expm1(-np.exp(np.minimum(spread * z - spread**2 / 2, 50.0)))
     density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
     return float((weight * density * used).sum()) / -math.expm1(-1)
+
+
+def gain_head_dim(length: Whole, gain: Real = 0.01, step: Whole = 16) -> int:
+    """The least d_h from which on ``step`` more dimensions raise L(n, d_h) by at most ``gain``.
+
+    This is the rank paper's rule on the law. At lengths that exist it grows like log n. It has an
+    end: the steepest step itself gains less for very large n.
+
+    >>> [gain_head_dim(25 * 2**k) for k in (0, 1, 2, 3, 15)]
+    [31, 43, 55, 68, 197]
+    """
+    n, s = whole("the length", length, 2), whole("the step", step, 1)
+    limit = positive("the gain", gain)
+
+    def gains(head_dim: int) -> bool:
+        return float(column_share(n, head_dim + s)) - float(column_share(n, head_dim)) > limit
+
+    low = max((d for d in _LADDER if gains(d)), default=0)
+    if not low:
+        raise BadInputError(
+            f"no step of {s} gains {limit} at length {n}", hint="ask for a smaller gain"
+        )
+    # The next rung does not gain, so the answer lies between.
+    high = 2 * low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if gains(middle) else (low, middle)
+    return high
 
 
 def saturation_row(

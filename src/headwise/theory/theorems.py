@@ -57,7 +57,8 @@ def _entry(statement: Statement, seed: int) -> str:
     seen, broken = statement.simulate(seed), statement.violate(seed)
     place = "ours, " if statement.source is Source.OURS else f"printed: {statement.source}, "
     lines = [
-        f"\n### {statement.label}\n",
+        # The anchor is set by hand: renderers make different slugs of a dash.
+        f'\n### {statement.label} <a id="{statement.slug}"></a>\n',
         f"*{place}{statement.place}*\n",
         f"* If: {statement.hypothesis}",
         f"* Then: {statement.conclusion}\n",

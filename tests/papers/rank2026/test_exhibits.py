@@ -10,6 +10,7 @@ from headwise.papers.catalogue import CATALOGUE, ENTRIES, chosen
 from headwise.papers.comparison import FLOOR, Cell, verdict, within_noise
 from headwise.papers.exhibit import Claim, Scale
 from headwise.papers.kinds.rank_rows import Pooled, falls, grows
+from headwise.papers.rank2026.table_1 import HEAD_DIMS
 from headwise.runs import Provenance, Record, Records, parsed_spec
 from headwise.theory.barrier import rank_barrier
 
@@ -109,15 +110,19 @@ def test_a_planted_wrong_value_differs_and_all_others_agree(name, key):
     def as_printed(spec):
         return printed[(str(getattr(spec, key)), spec.head_dim)]
 
-    assert verdict(planted(exhibit, as_printed).cells) == f"all {len(lines)} agree"
+    def means(mean):
+        return planted(exhibit, mean).cells[: len(lines)]
+
+    assert verdict(means(as_printed)) == f"all {len(lines)} agree"
     wrong = (lines[9][key], int(lines[9]["head_dim"]))
 
     def one_wrong(spec):
         there = (str(getattr(spec, key)), spec.head_dim) == wrong
         return as_printed(spec) + 1.2 * FLOOR * there
 
-    cells = planted(exhibit, one_wrong).cells
-    assert [cell.agrees for cell in cells] == [number != 9 for number in range(len(lines))]
+    assert [cell.agrees for cell in means(one_wrong)] == [
+        number != 9 for number in range(len(lines))
+    ]
 
 
 @pytest.mark.parametrize("name", ["figure_1", "table_1", "table_2", "figure_2c"])
@@ -197,6 +202,24 @@ def test_a_choice_that_rests_on_a_mean_not_found_again_is_named():
     shown = planted(RANK2026["table_1"], lower)
     named = [words for words in shown.remarks if "rests on a printed mean" in words]
     assert any("of 25 tokens, 16, rests on a printed mean of 0.606" in words for words in named)
+
+
+def test_critical_head_dimensions_are_compared_and_can_agree_or_differ():
+    """Every row gains 0.05 up to a planted one, and nothing after it."""
+    printed = {25: 16, 50: 32, 100: 48, 200: 64}
+
+    def stopping_at(critical):
+        def mean(spec):
+            rows = [r for r in HEAD_DIMS if r <= min(spec.head_dim, critical[spec.tokens])]
+            return 0.05 * len(rows)
+
+        return planted(RANK2026["table_1"], mean).cells[36:]
+
+    assert [cell.verdict for cell in stopping_at(printed)] == ["agrees"] * 4
+    late = stopping_at(printed | {50: 48})
+    assert [(cell.measured, cell.verdict) for cell in late] == [
+        *((16, "agrees"), (48, "differs"), (48, "agrees"), (64, "agrees")),
+    ]
 
 
 def test_names_on_the_axis_have_room():

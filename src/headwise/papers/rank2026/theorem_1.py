@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from headwise.experiments.check_theorem import CheckTheorem, RankPaperLabel
 from headwise.experiments.simulate_rank import SimulateRank
-from headwise.papers.comparison import FLOOR, STANDARD_ERRORS
+from headwise.papers.comparison import FLOOR, NOTHING_TO_MEASURE, STANDARD_ERRORS
 from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
@@ -87,6 +87,7 @@ def _present(answers: Answers) -> Presentation:
         tables=(_bounds(series), _statements(answers)),
         claims=_claims(answers, series),
         remarks=(_REMARK,),
+        uncompared=NOTHING_TO_MEASURE,
     )
 
 
