@@ -44,8 +44,7 @@ from headwise.advice.tokens.statistics import effective_dimension
 from headwise.attention import FullProjection, HeadGeometry
 from headwise.data import Batch
 from headwise.models.transformer import Block
-from headwise.spectra.ranks import energy_rank
-from headwise.spectra.spectrum import Spectrum
+from headwise.spectra.ranks import Spectrum, energy_rank
 from headwise.training import Settings, train
 from headwise.training.streams import examination
 

@@ -14,7 +14,7 @@ from headwise.attention import operator as operator_module
 from headwise.attention.scores import logits
 from headwise.attention.ties import first_best
 from headwise.attention.weighting import Hardmax, Heads, StraightThroughHardmax
-from headwise.spectra.hardmax import hardmax_rank as rank_of_logits
+from headwise.spectra.measuring import hardmax_rank as rank_of_logits
 
 DTYPES = [torch.float64, torch.float32]
 

@@ -5,8 +5,8 @@ import torch
 
 from headwise.spectra import LogWeights, count, measure
 from headwise.spectra.deflation import count_by_deflation
-from headwise.spectra.hardmax import hardmax_rank
 from headwise.spectra.inertia import positive_eigenvalues
+from headwise.spectra.measuring import hardmax_rank
 from oracles import causal, normal, planted, random_head_logits, svd_rank
 
 pytestmark = [

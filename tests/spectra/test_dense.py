@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from headwise.spectra.batches import DenseChunk
-from headwise.spectra.dense import Thresholds, count_by_svd, count_dense
+from headwise.spectra.dense import DenseChunk, Thresholds, count_by_svd, count_dense
 from oracles import normal
 
 EPSILON = 1e-8

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from headwise.spectra import LogWeights, Relative, count, measure, spectrum
-from headwise.spectra.hardmax import distinct_columns, hardmax_rank
+from headwise.spectra.measuring import distinct_columns, hardmax_rank
 from oracles import causal, normal, random_head_logits, singular_values, svd_rank
 
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from headwise.spectra import LogWeights, count
-from headwise.spectra.batches import doubt, flat_batch
-from headwise.spectra.rounding import factorisation_error, storage_error
-from headwise.spectra.spectrum import svd_spectrum
+from headwise.spectra.dense import doubt, flat_batch
+from headwise.spectra.ranks import svd_spectrum
+from headwise.spectra.sources import factorisation_error, storage_error
 from oracles import normal, random_head_logits, singular_values
 
 

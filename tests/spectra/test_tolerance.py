@@ -4,7 +4,7 @@ import torch
 
 from headwise.errors import BadInputError
 from headwise.spectra import Absolute, DtypeFloor, Relative, count, measure
-from headwise.spectra.tolerance import as_tolerance, threshold
+from headwise.spectra.ranks import as_tolerance, threshold
 from oracles import normal
 
 

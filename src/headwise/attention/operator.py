@@ -21,7 +21,7 @@ from headwise.attention.scores import refuse_masked_rows as _refuse_masked_rows
 from headwise.attention.ties import Ties
 from headwise.errors import BadInputError
 from headwise.shapes import Float, Int
-from headwise.spectra.hardmax import first_within
+from headwise.spectra.measuring import first_within
 
 #: The most logits in memory at one time on a CPU: 2^22 float64 numbers are 32 MiB.
 LOGITS_AT_ONCE = 2**22

@@ -22,8 +22,8 @@ from headwise.errors import BadInputError, ParameterError
 from headwise.progress import SILENT, Progress, tracked
 from headwise.spectra import Certificate, LogWeights, Measurement, Tolerance, measure
 from headwise.spectra.certificate import reason_for_interval
+from headwise.spectra.ranks import as_tolerance
 from headwise.spectra.sources import as_matrices
-from headwise.spectra.tolerance import as_tolerance
 
 Values = str | PathLike[str] | Tensor | np.ndarray
 

@@ -18,8 +18,7 @@ from headwise.attention.ties import first_best
 from headwise.errors import BadInputError, ParameterError
 from headwise.shapes import Float
 from headwise.spectra import LogWeights
-from headwise.spectra.rounding import unit_roundoff
-from headwise.spectra.sources import as_matrices, refuse_not_finite
+from headwise.spectra.sources import as_matrices, refuse_not_finite, unit_roundoff
 
 
 def default_temperature(rank: int) -> float:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from headwise.shapes import Float, Int
-from headwise.spectra.hardmax import first_within
-from headwise.spectra.rounding import unit_roundoff
+from headwise.spectra.measuring import first_within
+from headwise.spectra.sources import unit_roundoff
 
 #: Half covers the rounding of two inner products, half the rounding of the keys.
 _SAFETY = 4

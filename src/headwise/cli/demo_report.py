@@ -14,7 +14,7 @@ from headwise.attention.initial import gaussian_heads
 from headwise.attention.scores import logits
 from headwise.cli.console import dtype_name, print_json, screen
 from headwise.cli.sketch import sketch
-from headwise.spectra import PAPER_TOLERANCE, Certificate, LogWeights, measure
+from headwise.spectra import PAPER_TOLERANCE, Certificate, LogWeights, count
 
 WIDTH = 384
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
@@ -51,7 +51,7 @@ def compared(tokens: int, head_dim: int, seed: int) -> Comparison:
 
 
 def _certified(source: Tensor | LogWeights) -> Certificate:
-    return measure(source).rank.item()
+    return count(source).item()
 
 
 def _computable(matrix: Tensor) -> Tensor:

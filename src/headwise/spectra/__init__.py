@@ -1,24 +1,21 @@
 """Measure the singular values and the rank of matrices; this package knows nothing of attention."""
 
-from headwise.spectra.certificate import Certificate, Counts
-from headwise.spectra.estimate import Estimate
+from headwise.spectra.certificate import Certificate, Counts, Estimate
 from headwise.spectra.measuring import Measurement, count, measure, spectrum
 from headwise.spectra.operators import DenseOperator, FunctionalOperator, Operator
 from headwise.spectra.ranks import (
+    PAPER_TOLERANCE,
+    Absolute,
+    DtypeFloor,
+    Relative,
+    Spectrum,
+    Tolerance,
     effective_rank,
     energy_rank,
     numerical_rank,
     stable_rank,
 )
 from headwise.spectra.sources import LogWeights
-from headwise.spectra.spectrum import Spectrum
-from headwise.spectra.tolerance import (
-    PAPER_TOLERANCE,
-    Absolute,
-    DtypeFloor,
-    Relative,
-    Tolerance,
-)
 
 __all__ = [
     "PAPER_TOLERANCE",

@@ -9,14 +9,19 @@ import torch
 from torch import Tensor
 
 from headwise.errors import BadInputError
-from headwise.spectra.batches import DenseChunk, dense_chunks, flat_batch
 from headwise.spectra.certificate import Certificate, Counts
-from headwise.spectra.dense import Thresholds, count_by_svd, count_dense
+from headwise.spectra.dense import (
+    DenseChunk,
+    Thresholds,
+    count_by_svd,
+    count_dense,
+    dense_chunks,
+    flat_batch,
+)
 from headwise.spectra.dominant import DominantEntries, dominant_entries, dominant_weights
 from headwise.spectra.inertia import count_by_inertia
 from headwise.spectra.near_hardmax import count_near_hardmax
-from headwise.spectra.rounding import SMALLEST
-from headwise.spectra.sources import LogWeights
+from headwise.spectra.sources import SMALLEST, LogWeights
 
 METHODS = ("cheapest", "near-hardmax", "dense", "svd", "inertia")
 

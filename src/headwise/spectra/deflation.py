@@ -24,7 +24,7 @@ from torch import Tensor
 
 from headwise.shapes import Float
 from headwise.spectra.inertia import positive_eigenvalues
-from headwise.spectra.rounding import factorisation_error
+from headwise.spectra.sources import factorisation_error
 
 #: How far above ε the singular values of the leading block must lie.
 CLEARANCE = 50.0

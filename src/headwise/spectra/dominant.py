@@ -15,16 +15,16 @@ import torch
 from torch import Tensor
 
 from headwise.spectra import machine_code, on_device
-from headwise.spectra.found import Found, Weights, most_groups
-from headwise.spectra.packed import Packed
-from headwise.spectra.rounding import storage_error
+from headwise.spectra.found import Found, Packed, Weights, most_groups
 from headwise.spectra.scanning import Keep, group_peaks, scan
-from headwise.spectra.sources import LogWeights, refuse_not_finite
-from headwise.spectra.weights import (
+from headwise.spectra.sources import (
+    LogWeights,
     log_doubt,
     logit_error,
     refuse_bad_rows,
+    refuse_not_finite,
     softmax_rounding,
+    storage_error,
     weights_error,
 )
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Certificate
-from headwise.spectra.rounding import factorisation_error, roundings, unit_roundoff
+from headwise.spectra.sources import factorisation_error, roundings, unit_roundoff
 
 #: Columns looked at together.
 PANEL = 256

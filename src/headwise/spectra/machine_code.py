@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from headwise import native
-from headwise.spectra.found import Found, Weights
-from headwise.spectra.packed import Packed
+from headwise.spectra.found import Found, Packed, Weights
 
 FOLDER = Path(__file__).parent
 DOMINANT, NEAR_HARDMAX = FOLDER / "dominant.c", FOLDER / "near_hardmax.c"

@@ -10,25 +10,93 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Counts
-from headwise.spectra.counting import count_at
+from headwise.spectra.counting import SMALLEST_SPARSE, count_at
+from headwise.spectra.dense import dense_chunks, flat_batch
+from headwise.spectra.dominant import dominant_entries, dominant_weights
+from headwise.spectra.near_hardmax import block_rounding, spectrum_near_hardmax
 from headwise.spectra.ranks import (
-    effective_rank,
-    energy_rank,
-    numerical_rank,
-    stable_rank,
-)
-from headwise.spectra.resolving import whole_spectrum
-from headwise.spectra.sources import LogWeights, Source, as_source
-from headwise.spectra.spectrum import Spectrum
-from headwise.spectra.tolerance import (
     PAPER_TOLERANCE,
     Absolute,
+    Spectrum,
     Tolerance,
     as_tolerance,
+    effective_rank,
+    energy_rank,
     fraction_of_largest,
+    numerical_rank,
+    stable_rank,
+    svd_spectrum,
     threshold,
 )
+from headwise.spectra.sources import LogWeights, Source, as_source, refuse_bad_rows
+
+#: The smallest singular value of interest when entries are dropped.
+FINEST = 1e-9
+
+
+def whole_spectrum(source: Tensor | LogWeights) -> Spectrum:
+    """Return all singular values of each matrix, with a bound on their error."""
+    flat = flat_batch(source)
+    batch, size = flat.shape[0], min(flat.shape[-2:])
+    values = torch.zeros(batch, size, dtype=torch.float64)
+    error = torch.zeros(batch, dtype=torch.float64)
+    sparse = np.zeros(batch, dtype=bool)
+    if size >= SMALLEST_SPARSE:
+        sparse = _fill_sparse(flat, values, error)
+    for chunk in dense_chunks(flat, torch.from_numpy(np.flatnonzero(~sparse))):
+        found = svd_spectrum(chunk.fresh())
+        values[chunk.numbers] = found.values.cpu()
+        error[chunk.numbers] = (found.error + chunk.doubt()).cpu()
+    methods = tuple("near-hardmax" if s else "svd" for s in sparse.tolist())
+    shape = source.shape[:-2]
+    return Spectrum(values.reshape(*shape, size), error.reshape(shape), methods)
+
+
+def _fill_sparse(flat: Tensor | LogWeights, values: Tensor, error: Tensor) -> np.ndarray:
+    """Fill in the rows of the matrices that are nearly one-hot; return which those are."""
+    find = dominant_weights if isinstance(flat, LogWeights) else dominant_entries
+    entries = find(flat, FINEST)  # type: ignore[arg-type]
+    sparse = entries.sparse
+    if sparse.any():
+        found = torch.from_numpy(spectrum_near_hardmax(entries))
+        doubt = torch.from_numpy(
+            entries.doubt + entries.moved(found[:, 0].numpy()) + block_rounding(entries)
+        )
+        values[sparse], error[sparse] = found[sparse], doubt[sparse]
+    return sparse
+
+
+def distinct_columns(winners: Int[Tensor, "*batch n"], columns: int) -> Int[Tensor, "*batch"]:
+    """Count the different columns among the winners of the rows."""
+    seen = torch.zeros(*winners.shape[:-1], columns, dtype=torch.bool, device=winners.device)
+    seen.scatter_(-1, winners, torch.ones_like(winners, dtype=torch.bool))
+    return seen.sum(-1)
+
+
+def first_within(
+    scores: Float[Tensor, "*batch n m"], top: Float[Tensor, "*batch n"], allowance: Tensor | float
+) -> Int[Tensor, "*batch n"]:
+    """Return the first column of each row that scores within ``allowance`` of its ``top``."""
+    near = scores >= (top - allowance).unsqueeze(-1)
+    # argmax over bytes finds the first of equal values, faster than over 8-byte numbers.
+    return near.view(torch.uint8).argmax(-1)
+
+
+def hardmax_rank(source: LogWeights) -> Int[Tensor, "*batch"]:
+    """Return the exact rank of the row-wise hardmax; a tie goes to the first column.
+
+    Scores are tied if their errors do not separate them: equal keys have equal scores, but a
+    matrix product may round them differently. The temperature does not matter (T → 0).
+
+    Returns:
+        One rank per matrix.
+    """
+    top = source.values.amax(-1)
+    refuse_bad_rows(top)
+    winners = first_within(source.values, top, 2 * source.row_error)
+    return distinct_columns(winners, source.shape[-1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

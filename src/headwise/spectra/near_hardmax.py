@@ -26,9 +26,9 @@ import torch
 from headwise.spectra import machine_code
 from headwise.spectra.blocks import Blocks, find_blocks, singular_values, stacked
 from headwise.spectra.dominant import DominantEntries
+from headwise.spectra.found import Packed
 from headwise.spectra.machine_code import TOO_DENSE, TOO_LARGE
-from headwise.spectra.packed import Packed
-from headwise.spectra.rounding import SAFETY, unit_roundoff
+from headwise.spectra.sources import SAFETY, unit_roundoff
 
 #: A column is anchored if its single-entry rows have a norm of at least this many ε.
 ANCHOR_STRENGTH = 1e3

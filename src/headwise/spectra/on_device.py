@@ -20,8 +20,7 @@ from torch import Tensor
 
 from headwise.spectra.found import GROUP, Found, most_groups
 from headwise.spectra.scanning import group_peaks
-from headwise.spectra.sources import refuse_not_finite
-from headwise.spectra.weights import refuse_bad_rows
+from headwise.spectra.sources import refuse_bad_rows, refuse_not_finite
 
 
 @cache

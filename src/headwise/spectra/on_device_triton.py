@@ -21,10 +21,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from headwise.spectra.found import GROUP
-from headwise.spectra.packed import BAD, Packed, packed_size
-from headwise.spectra.sources import refuse_not_finite
-from headwise.spectra.weights import refuse_bad_rows
+from headwise.spectra.found import BAD, GROUP, Packed, packed_size
+from headwise.spectra.sources import refuse_bad_rows, refuse_not_finite
 
 #: Columns that a program reads at once, and its warps; few, since each pair is compiled.
 BLOCKS = {128: 1, 512: 2, 2048: 8}

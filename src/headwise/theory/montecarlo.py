@@ -19,7 +19,7 @@ from headwise.progress import SILENT, Progress, tracked
 from headwise.randomness import stream
 from headwise.shapes import Float, Int
 from headwise.spectra import Estimate
-from headwise.spectra.hardmax import distinct_columns
+from headwise.spectra.measuring import distinct_columns
 from headwise.theory.ensembles import Ensemble
 from headwise.theory.sizes import Real, Whole, positive, whole
 

@@ -17,9 +17,8 @@ from headwise.randomness import stream
 from headwise.spectra import LogWeights, counting, dominant, near_hardmax, on_device
 from headwise.spectra.counting import count_at
 from headwise.spectra.dominant import dominant_entries
-from headwise.spectra.found import GROUP
+from headwise.spectra.found import GROUP, Packed, packed_size
 from headwise.spectra.near_hardmax import count_by_arrays, count_near_hardmax
-from headwise.spectra.packed import Packed, packed_size
 from oracles import EPSILON, causal, normal, random_head_logits, svd_rank
 from spectra.test_counting import MATRICES
 from spectra.test_machine_code import stray_logits, tied_matrix
