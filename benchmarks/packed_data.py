@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from headwise.data.classification import without_breaks
 from headwise.data.official import (
     ImageSet,
     TextSet,
@@ -55,7 +56,7 @@ def _images(found: ImageSet) -> Arrays:
 
 
 def _words(found: TextSet) -> Arrays:
-    texts = {key: _plain(getattr(found, key).texts) for key in ("train", "test")}
+    texts = {key: without_breaks(found, key) for key in ("train", "test")}
     vocabulary = Vocabulary.of("\n".join(texts["train"]), "word")
     arrays: Arrays = {}
     for key, own in texts.items():
@@ -64,10 +65,6 @@ def _words(found: TextSet) -> Arrays:
         arrays[f"n_{key}"] = lengths.numpy().astype(np.uint16)
         arrays[f"y_{key}"] = getattr(found, key).labels.astype(np.uint8)
     return arrays
-
-
-def _plain(texts: Iterable[str]) -> list[str]:
-    return [text.replace("<br />", " ") for text in texts]
 
 
 def _files(name: str, arrays: Arrays, out: Path) -> Iterable[tuple[Path, np.ndarray]]:

@@ -17,16 +17,8 @@ import torch
 from benchmarks.packed_data import read
 
 from headwise.attention import HeadGeometry
-from headwise.data import (
-    EpochTask,
-    ImageAugmentation,
-    Labelled,
-    Parts,
-    Standardised,
-    WordDropout,
-    as_words,
-    cut_validation,
-)
+from headwise.data import EpochTask, Labelled
+from headwise.data.classification import Source, image_task, text_task
 from headwise.errors import BadInputError
 from headwise.models.rank_paper import TextModel, VisionModel, fixed_heads, fixed_width
 from headwise.training import AdamW, Ensemble, Settings
@@ -78,14 +70,8 @@ RUNS = _runs()
 def load(name: str, folder: Path, device: str, most: int | None = None) -> EpochTask:
     """A packed set as a task, on its device; ``most`` samples of each part for a trial."""
     arrays = read(name, folder, whole=most is None)
-    train, test = (_labelled(arrays, part, most) for part in ("train", "test"))
-    kept, aside = (torch.from_numpy(p) for p in cut_validation(train.labels.numpy()))
-    parts = Parts(*(p.to(device) for p in (train.at(kept), train.at(aside), test)))
-    if name == "imdb":
-        return EpochTask(parts, augment=WordDropout(), present=as_words)
-    digits = name == "svhn"
-    augment = ImageAugmentation("svhn" if digits else "cifar10", mirrored=not digits)
-    return EpochTask(parts, augment=augment, present=Standardised.of(parts.train.inputs[0]))
+    source = Source(*(_labelled(arrays, part, most) for part in ("train", "test")))
+    return text_task(source, device) if name == "imdb" else image_task(name, source, device)
 
 
 def _labelled(arrays: dict[str, Any], part: str, most: int | None) -> Labelled:

@@ -26,7 +26,7 @@ class Mixed(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageAugmentation:
-    """Random crops, mirroring, AutoAugment, CutMix and MixUp.
+    """Random crops, mirroring, AutoAugment (if a policy is given), CutMix and MixUp.
 
     Every image draws one of CutMix, MixUp and no mixing, each with probability 1/3, with a partner
     from the same epoch and a share drawn uniformly (Beta(1, 1)), as both papers do on CIFAR.
@@ -38,7 +38,7 @@ class ImageAugmentation:
         torch.Size([6, 3, 8, 8])
     """
 
-    policy: PolicyName
+    policy: PolicyName | None
     margin: int = 4
     mirrored: bool = True
 
@@ -46,7 +46,7 @@ class ImageAugmentation:
         """Change every image once.
 
         Args:
-            images: (N, 3, S, S) of bytes, on any device.
+            images: (N, channels, S, S) of bytes, on any device.
             labels: (N) classes.
             generator: A generator on the CPU; it decides everything.
 
@@ -61,6 +61,8 @@ class ImageAugmentation:
 
     def _changed(self, images: Tensor, generator: torch.Generator) -> Tensor:
         cropped = _cropped(images, self.margin, self.mirrored, generator)
+        if self.policy is None:
+            return cropped
         changed = auto_augment(cropped.float() / 255, self.policy, generator)
         return (changed * 255).round().to(torch.uint8)
 

@@ -17,13 +17,14 @@ import torch
 
 from headwise.errors import BadInputError
 from headwise.experiments.training_cost import run_seconds
-from headwise.experiments.training_run import TrainingRun
+from headwise.experiments.training_run import TrainedSpec
 from headwise.runs import Answer, Failure, Outcome, Row, Spec
 from headwise.runs.attempt import attempt, checked_rows, stamp, traceback_text
+from headwise.runs.provenance import computing_on
 from headwise.training import CurveRow, Saving, train
 from headwise.training.curve import Sink, nowhere
 
-Run = TypeVar("Run", bound=TrainingRun)
+Run = TypeVar("Run", bound=TrainedSpec)
 
 #: Steps of a run that are not worth a line.
 FIRST_TOLD = 100
@@ -76,13 +77,13 @@ class EnsembleExecutor:
         """Do nothing: there are no workers to end."""
 
     def _groups(self, specs: Sequence[Spec]) -> list[list[Spec]]:
-        trained = [spec for spec in specs if isinstance(spec, TrainingRun)]
-        found: list[list[Spec]] = [[spec] for spec in specs if not isinstance(spec, TrainingRun)]
+        trained = [spec for spec in specs if isinstance(spec, TrainedSpec)]
+        found: list[list[Spec]] = [[spec] for spec in specs if not isinstance(spec, TrainedSpec)]
         found += [list[Spec](group) for group in stackable(trained)]
         return sorted(found, key=_cost, reverse=self._order == "expensive first")
 
     def _answered(self, group: list[Spec]) -> Iterator[Outcome]:
-        runs = [spec for spec in group if isinstance(spec, TrainingRun)]
+        runs = [spec for spec in group if isinstance(spec, TrainedSpec)]
         if not runs:
             yield from (attempt(spec, self._device, self._scratch) for spec in group)
             return
@@ -116,13 +117,13 @@ class EnsembleExecutor:
         for spec in group:
             yield Failure(spec.key, traceback_text(error), stamp(spec, self._device, seconds))
 
-    def _sink(self, group: Sequence[TrainingRun]) -> Sink:
-        start = time.monotonic()
+    def _sink(self, group: Sequence[TrainedSpec]) -> Sink:
+        start, steps = time.monotonic(), group[0].settings(self._device).steps
 
         def tell(row: CurveRow) -> None:
             if row.member == 0 and row.step >= FIRST_TOLD:
                 spent = time.monotonic() - start
-                self._say(f"{group[0].label}: step {row.step} of {group[0].steps}, {spent:.0f} s")
+                self._say(f"{group[0].label}: step {row.step} of {steps}, {spent:.0f} s")
 
         return tell
 
@@ -156,7 +157,7 @@ def having(specs: Iterable[Spec], only: Mapping[str, str]) -> list[Spec]:
 
 
 def ask_together(
-    specs: Sequence[TrainingRun],
+    specs: Sequence[TrainedSpec],
     on: str = "cpu",
     *,
     folder: Path | None = None,
@@ -184,8 +185,9 @@ def ask_together(
         )
     builders = {spec.key: spec.build for spec in specs}
     saving = None if folder is None else Saving.in_folder(folder, f"{' '.join(builders)} on {on}")
-    done = train(builders, specs[0].task, specs[0].settings(on), sink=sink, saving=saving)
-    rows = [spec.rows_of(done.only(spec.key)) for spec in specs]
+    with computing_on(on):
+        done = train(builders, specs[0].task, specs[0].settings(on), sink=sink, saving=saving)
+        rows = [spec.rows_of(done.only(spec.key)) for spec in specs]
     if saving is not None:
         saving.path.unlink(missing_ok=True)
     return rows

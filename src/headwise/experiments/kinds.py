@@ -19,6 +19,7 @@ from headwise.experiments.random_heads import RandomHeads
 from headwise.experiments.real_rank import ImageRank, TextRank
 from headwise.experiments.simulate_long_rank import SimulateLongRank
 from headwise.experiments.simulate_rank import SimulateRank
+from headwise.experiments.train_classifier import TrainImages, TrainTexts
 from headwise.experiments.train_incontext import TrainInContext
 from headwise.experiments.train_neighbours import TrainNeighbours
 from headwise.experiments.train_pairs import TrainPairs
@@ -39,8 +40,10 @@ Kinds = Annotated[
     | SimulateLongRank
     | SimulateRank
     | TextRank
+    | TrainImages
     | TrainInContext
     | TrainNeighbours
-    | TrainPairs,
+    | TrainPairs
+    | TrainTexts,
     Field(discriminator="kind"),
 ]

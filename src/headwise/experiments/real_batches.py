@@ -18,6 +18,7 @@ from headwise.data import (
     read_imdb,
     standardised,
 )
+from headwise.data.classification import LEVELS, without_breaks
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 
@@ -26,9 +27,6 @@ ImageName = Literal["digits", "cifar10", "cifar100", "svhn"]
 
 #: Sets of texts. The digits are read as words: the 64 grey levels of an image, row by row.
 TextName = Literal["digits", "imdb"]
-
-#: Grey levels of the digits: 0 to 16.
-_LEVELS = 17
 
 
 class ImageBatch(NamedTuple):
@@ -59,10 +57,10 @@ def draw_images(name: ImageName, count: int, seed: int) -> ImageBatch:
 def draw_texts(name: TextName, count: int, length: int, seed: int) -> TextBatch:
     """Draw different training texts of at least ``length`` words, half of it from each end."""
     if name == "digits":
-        levels = (digits().images * (_LEVELS - 1)).round().long().flatten(1)
+        levels = (digits().images * (LEVELS - 1)).round().long().flatten(1)
         _refuse_longer(length, levels.shape[1])
         cut = levels[_places(len(levels), count, seed), :length]
-        return TextBatch(cut, _LEVELS, len(levels))
+        return TextBatch(cut, LEVELS, len(levels))
     texts, words = _training_texts(data_folder())
     rows: list[Tensor] = []
     for place in _places(len(texts), len(texts), seed).tolist():
@@ -111,5 +109,5 @@ def _training_images(name: str, folder: Path) -> tuple[Tensor, Standardised]:
 
 @lru_cache(maxsize=1)
 def _training_texts(folder: Path) -> tuple[list[str], Vocabulary]:
-    texts = read_imdb(folder).train.texts
+    texts = without_breaks(read_imdb(folder), "train")
     return texts, Vocabulary.of("\n".join(texts), level="word")

@@ -147,7 +147,7 @@ class TextRank(RealRank, frozen=True):
     """
 
     kind: Literal["text_rank"] = "text_rank"
-    revision: Literal[1] = 1
+    revision: Literal[2] = 2
     dataset: TextName
     tokens: Annotated[int, Field(ge=2)] = 256
 

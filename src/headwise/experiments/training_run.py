@@ -21,27 +21,14 @@ Protocol = Literal["fixed", "fresh"]
 Seeds = Annotated[tuple[int, ...], Field(min_length=1)]
 
 
-class TrainingRun(Spec, frozen=True):
-    """A spec whose answer is trained: subclasses say what is built and on which task.
-
-    The rate rises over the first ``warm_up`` of the steps and falls along a cosine; ``epoch``
-    counts the steps over which training losses are averaged, ``evaluation`` the test sequences.
-
-    >>> from headwise.experiments.train_pairs import TrainPairs
-    >>> spec = TrainPairs(width=4, heads=2, steps=4, batch=8, evaluation=8)
-    >>> [row.step for row in spec.train_on("cpu").rows]
-    [1, 2, 3, 4]
-    """
+class TrainedSpec(Spec, frozen=True):
+    """A spec whose answer is trained: subclasses say what is built, on which task, and how."""
 
     #: The fields in which specs that train as one ensemble may differ.
     stacks_over: ClassVar[tuple[str, ...]] = ()
 
-    steps: PositiveInt
     batch: PositiveInt = 256
     learning_rate: PositiveFloat = 0.01
-    warm_up: Annotated[float, Field(ge=0, le=1)] = 0.05
-    epoch: PositiveInt = 100
-    evaluation: PositiveInt = 1024
     seeds: Seeds = (0,)
     dtype: Literal["float32", "tf32", "bf16", "float64"] = "float32"
 
@@ -58,6 +45,10 @@ class TrainingRun(Spec, frozen=True):
     def rows_of(self, done: Trained) -> list[Row]:
         """How each seed of a run of this spec fared."""
 
+    @abstractmethod
+    def settings(self, on: str) -> Settings:
+        """Return the settings of the whole run."""
+
     @property
     def stacked_shape(self) -> tuple[int, ...]:
         """Return what else must be equal for the parameters of two specs to stack."""
@@ -70,6 +61,34 @@ class TrainingRun(Spec, frozen=True):
     def possible_on(self, device: str) -> bool:
         """Whether the device takes products as this spec wants them."""
         return can_round(device, self.dtype)
+
+    def train_on(self, on: str, sink: Sink = nowhere, saving: Saving | None = None) -> Trained:
+        """Train on a device; rows of the curve go to the sink as they are made."""
+        return train({"": self.build}, self.task, self.settings(on), sink=sink, saving=saving)
+
+    def trained(self) -> Trained:
+        """Train where the executor says, taking up what an earlier attempt left behind."""
+        folder, on = scratch(), device()
+        saving = None if folder is None else Saving(folder / "run.pt", key=f"{self.key} on {on}")
+        return self.train_on(on, saving=saving)
+
+
+class TrainingRun(TrainedSpec, frozen=True):
+    """A run on data that are drawn, so long as its number of steps says.
+
+    The rate rises over the first ``warm_up`` of the steps and falls along a cosine; ``epoch``
+    counts the steps over which training losses are averaged, ``evaluation`` the test sequences.
+
+    >>> from headwise.experiments.train_pairs import TrainPairs
+    >>> spec = TrainPairs(width=4, heads=2, steps=4, batch=8, evaluation=8)
+    >>> [row.step for row in spec.train_on("cpu").rows]
+    [1, 2, 3, 4]
+    """
+
+    steps: PositiveInt
+    warm_up: Annotated[float, Field(ge=0, le=1)] = 0.05
+    epoch: PositiveInt = 100
+    evaluation: PositiveInt = 1024
 
     def settings(self, on: str) -> Settings:
         """Return the settings of the whole run."""
@@ -89,16 +108,6 @@ class TrainingRun(Spec, frozen=True):
     def more_settings(self) -> dict[str, Any]:
         """What a kind of run sets besides."""
         return {}
-
-    def train_on(self, on: str, sink: Sink = nowhere, saving: Saving | None = None) -> Trained:
-        """Train on a device; rows of the curve go to the sink as they are made."""
-        return train({"": self.build}, self.task, self.settings(on), sink=sink, saving=saving)
-
-    def trained(self) -> Trained:
-        """Train where the executor says, taking up what an earlier attempt left behind."""
-        folder, on = scratch(), device()
-        saving = None if folder is None else Saving(folder / "run.pt", key=f"{self.key} on {on}")
-        return self.train_on(on, saving=saving)
 
 
 def protocol_of(name: Protocol, sequences: int) -> Fixed | Fresh:

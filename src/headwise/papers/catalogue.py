@@ -1,8 +1,8 @@
 """Every exhibit by name. Nothing of an exhibit is imported before it is used.
 
 To add one, write ``papers/<folder>/<file>.py`` with an ``Exhibit`` named ``<FILE>`` in capitals,
-and a line below. The title and the scales stand in both places, so that listing them needs no
-import; a test holds them equal.
+and a line below. Exhibits that share a module name it in ``within``. The title and the scales stand
+in both places, so that listing them needs no import; a test holds them equal.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Entry:
     name: str
     title: str
     scales: tuple[str, ...]
+    within: str = ""
 
     @property
     def recorded(self) -> tuple[str, ...]:
@@ -50,8 +51,9 @@ class Entry:
 
     def load(self) -> Exhibit:
         """Import the exhibit."""
-        module = import_module(f"headwise.papers.{self.name.replace('/', '.')}")
-        return getattr(module, self.name.rpartition("/")[2].upper())
+        folder, _, file = self.name.partition("/")
+        module = import_module(f"headwise.papers.{folder}.{self.within or file}")
+        return getattr(module, file.upper())
 
 
 ENTRIES = (
@@ -77,14 +79,28 @@ ENTRIES = (
         PRINTED,
     ),
     Entry(
+        "rank2026/figure_3a",
+        "Figures 3a and 3b: accuracy and rank on IMDB against the head dimension",
+        TRAINED,
+        within="trained_figures",
+    ),
+    Entry(
         "rank2026/figure_3c",
         "Figure 3c: rank on IMDB in the first layer, for four widths",
         COMPUTED,
+        within="imdb_layers",
     ),
     Entry(
         "rank2026/figure_3d",
         "Figure 3d: rank on IMDB in the second layer, for four widths",
         COMPUTED,
+        within="imdb_layers",
+    ),
+    Entry(
+        "rank2026/figure_4",
+        "Figure 4: accuracy and rank on CIFAR-10, the width fixed",
+        TRAINED,
+        within="trained_figures",
     ),
     Entry(
         "rank2026/figure_5a",
@@ -101,6 +117,54 @@ ENTRIES = (
         "rank2026/figure_6",
         "Figure 6: distance from orthonormal, Gaussian vectors and images",
         PRINTED,
+    ),
+    Entry(
+        "rank2026/figure_7",
+        "Figure 7: accuracy on CIFAR-10 by epoch, for two widths and five numbers of heads",
+        TRAINED,
+        within="trained_figures",
+    ),
+    Entry(
+        "rank2026/figure_8",
+        "Figure 8: accuracy on CIFAR-100 by epoch, for two widths and five numbers of heads",
+        TRAINED,
+        within="trained_figures",
+    ),
+    Entry(
+        "rank2026/figure_9",
+        "Figure 9: accuracy on SVHN by epoch, for two widths and five numbers of heads",
+        TRAINED,
+        within="trained_figures",
+    ),
+    Entry(
+        "rank2026/table_3",
+        "Table 3: final accuracy for two widths and five numbers of heads",
+        TRAINED,
+        within="trained_figures",
+    ),
+    Entry(
+        "rank2026/figure_10",
+        "Figure 10: accuracy and rank on CIFAR-10 against the head dimension, 8 heads",
+        TRAINED,
+        within="trained_figures",
+    ),
+    Entry(
+        "rank2026/figure_11",
+        "Figure 11: accuracy on CIFAR-10 by epoch, for 4 and 8 heads of five dimensions",
+        TRAINED,
+        within="trained_figures",
+    ),
+    Entry(
+        "rank2026/figure_12",
+        "Figure 12: accuracy on CIFAR-100 by epoch, for 4 and 8 heads of five dimensions",
+        TRAINED,
+        within="trained_figures",
+    ),
+    Entry(
+        "rank2026/figure_13",
+        "Figure 13: accuracy on SVHN by epoch, for 4 and 8 heads of five dimensions",
+        TRAINED,
+        within="trained_figures",
     ),
     Entry(
         "rank2026/theorem_1", "Theorems 1 and 2: the bound on rank, and what leads to it", PRINTED

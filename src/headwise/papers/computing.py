@@ -12,7 +12,7 @@ from pathlib import Path
 from headwise.data import KNOWN_SETS, data_folder, require_sets
 from headwise.errors import BadInputError, StoreError, UnreadableFileError
 from headwise.experiments.ensembles import EnsembleExecutor, having
-from headwise.experiments.training_run import TrainingRun
+from headwise.experiments.training_run import TrainedSpec
 from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Exhibit, Scale
 from headwise.papers.recorded import recorded, recorded_scales
@@ -165,7 +165,7 @@ def take_recorded(store: Store, wanted: Sequence[Wanted]) -> int:
 
 def _refuse_impossible(work: Sequence[Spec], device: str) -> None:
     """Runs of scale gpu round their products as GPUs do: refuse before a hundred of them fail."""
-    training = [spec for spec in work if isinstance(spec, TrainingRun)]
+    training = [spec for spec in work if isinstance(spec, TrainedSpec)]
     impossible = [spec for spec in training if not spec.possible_on(device)]
     if impossible:
         raise BadInputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headwise.data.classification import PUBLISHED
 from headwise.papers.critical import critical_dim
 from headwise.papers.exhibit import Answers, Claim, grid
 from headwise.papers.kinds.rank_rows import Place, Pooled, pooled_by, widest
@@ -33,9 +34,6 @@ SET_NAMES = {
 
 #: From this share of the length on a matrix counts as full in rank.
 FULL = 0.95
-
-#: Training samples of each set as published.
-PUBLISHED = {"cifar10": 50_000, "cifar100": 50_000, "svhn": 73_257, "imdb": 25_000}
 
 Points = dict[str, dict[Any, dict[Place, Pooled]]]
 

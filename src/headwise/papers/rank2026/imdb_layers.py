@@ -129,3 +129,7 @@ def layer_exhibit(letter: str, layer: int) -> Exhibit:
         present=_presenter(layer, f"§4.1, Figure 3{letter}"),
         printed=f"Figure 3{letter}",
     )
+
+
+FIGURE_3C = layer_exhibit("c", layer=1)
+FIGURE_3D = layer_exhibit("d", layer=2)
