@@ -78,7 +78,8 @@ def _counts(found: Sequence[dict[str, Any]]) -> str:
 
 def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     files = [f"`theory/statements/{_file(one)}`" for one in _statements(entry)]
-    files += [f"`papers/{name}.py`" for name in _exhibits(entry)]
+    modules = {one.name: one.module for one in ENTRIES}
+    files += [f"`papers/{modules[name]}.py`" for name in _exhibits(entry)]
     files += [f"`{path}`" for path in entry.get("code", [])]
     return (entry["name"], entry["place"], entry["says"], _state(entry), ", ".join(_once(files)))
 

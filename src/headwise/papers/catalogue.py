@@ -49,11 +49,16 @@ class Entry:
         """Return the scales whose rows come with the package."""
         return tuple(scale for scale in self.scales if record_path(self.name, scale).is_file())
 
+    @property
+    def module(self) -> str:
+        """Return where it is defined, as a path within ``papers``."""
+        folder, _, file = self.name.partition("/")
+        return f"{folder}/{self.within or file}"
+
     def load(self) -> Exhibit:
         """Import the exhibit."""
-        folder, _, file = self.name.partition("/")
-        module = import_module(f"headwise.papers.{folder}.{self.within or file}")
-        return getattr(module, file.upper())
+        module = import_module(f"headwise.papers.{self.module.replace('/', '.')}")
+        return getattr(module, self.name.rpartition("/")[2].upper())
 
 
 ENTRIES = (
