@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import torch
 
-from headwise.advice.curves.band import (
+from headwise.advice.curves import (
     ASKED,
     FURTHER,
+    HALF_WIDTH,
     MOST,
     MOST_LARGE,
+    Start,
     band,
+    head_dim_grid,
     more_sequences,
     settled_rows,
     shrinking,
 )
-from headwise.advice.curves.curve import HALF_WIDTH, Start, head_dim_grid
-from headwise.advice.curves.measured import MOST_HEAD_DIM, ratios_of_seed
+from headwise.advice.evidence import MOST_HEAD_DIM, ratios_of_seed
 from headwise.advice.tokens.source import Reading, read_tokens
 from headwise.advice.tokens.token_set import TokenSet, token_set
 from headwise.randomness import stream, stream_seed

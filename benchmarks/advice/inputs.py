@@ -23,9 +23,8 @@ from benchmarks.advice.sweep import Row, read_rows, task_names
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded
 from benchmarks.recording import provenance
 
-from headwise.advice.curves.curve import RankCurve
-from headwise.advice.curves.measured import Sampling
-from headwise.advice.evidence import Evidence, measured_evidence
+from headwise.advice.curves import RankCurve
+from headwise.advice.evidence import Evidence, Sampling, measured_evidence
 from headwise.advice.tokens.source import Reading
 from headwise.advice.tokens.statistics import TokenStatistics
 from headwise.advice.tokens.token_set import TokenSet, token_set, with_vocabulary

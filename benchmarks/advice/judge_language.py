@@ -71,8 +71,7 @@ def judged_names(rows: Sequence[Row]) -> list[str]:
 
 def measured(task: Task, folder: Path) -> Row:
     """Measure what the adviser sees of a task before training."""
-    from headwise.advice.curves.measured import Sampling
-    from headwise.advice.evidence import measured_evidence
+    from headwise.advice.evidence import Sampling, measured_evidence
     from headwise.advice.tokens.source import Reading
     from headwise.advice.tokens.token_set import token_set, with_vocabulary
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from headwise.advice.curves.curve import paper_saturation
+from headwise.advice.curves import paper_saturation
 from headwise.advice.decide import decide
 from headwise.advice.evidence import Evidence
 from headwise.advice.question import FREE, NO_LIMIT, Budget, Constraints

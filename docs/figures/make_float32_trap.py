@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch import Tensor
 
-from headwise.attention.initial import gaussian_heads
+from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import logits
 from headwise.spectra import measure
 

@@ -4,14 +4,20 @@ import pytest
 import torch
 
 from headwise import advise
-from headwise.advice.curves.band import FURTHER, MOST_LARGE, band
-from headwise.advice.curves.curve import HALF_WIDTH, head_dim_grid, our_saturation
-from headwise.advice.curves.measured import (
+from headwise.advice.curves import (
+    FURTHER,
+    HALF_WIDTH,
+    MOST_LARGE,
+    band,
+    head_dim_grid,
+    our_saturation,
+)
+from headwise.advice.evidence import (
     Sampling,
     measured_curve,
+    measured_evidence,
     ratios_of_seed,
 )
-from headwise.advice.evidence import measured_evidence
 from headwise.advice.tokens.source import Reading
 from headwise.advice.tokens.token_set import TokenSet
 from headwise.attention import Causal
@@ -157,8 +163,8 @@ class TestUnevenSequences:
         assert bool(((mean - truth).abs() <= half).all())
 
     def test_where_it_stays_wide_differences_decide(self, monkeypatch):
-        monkeypatch.setattr("headwise.advice.curves.band.MOST_ENTRIES", 0)
-        monkeypatch.setattr("headwise.advice.curves.band.SEQUENCES", 1)
+        monkeypatch.setattr("headwise.advice.curves.MOST_ENTRIES", 0)
+        monkeypatch.setattr("headwise.advice.curves.SEQUENCES", 1)
         curve = measured_curve(uneven(), "model", Sampling())
         assert max(curve.half_width) > HALF_WIDTH
         assert max(curve.below_top_half_width) < max(curve.half_width)
@@ -170,8 +176,8 @@ class TestUnevenSequences:
     def test_that_it_is_wide_is_said(self, monkeypatch):
         narrow = advise(uneven().values)
         assert not narrow.finding("wide band")
-        monkeypatch.setattr("headwise.advice.curves.band.MOST_ENTRIES", 0)
-        monkeypatch.setattr("headwise.advice.curves.band.SEQUENCES", 1)
+        monkeypatch.setattr("headwise.advice.curves.MOST_ENTRIES", 0)
+        monkeypatch.setattr("headwise.advice.curves.SEQUENCES", 1)
         wide = advise(uneven().values)
         assert wide.finding("wide band")
 

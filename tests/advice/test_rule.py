@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwise.advice.curves.curve import (
+from headwise.advice.curves import (
     RankCurve,
     head_dim_grid,
     law_curve,

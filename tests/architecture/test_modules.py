@@ -19,7 +19,7 @@ KNOWN_CYCLES = {
 #: Modules whose inner names the command still uses. Remove lines as they go; add none.
 KNOWN_INNER = {
     "headwise.attention",
-    "headwise.attention.initial",
+    "headwise.attention.initialisation",
     "headwise.attention.scores",
     "headwise.data.images",
     "headwise.data.sets",

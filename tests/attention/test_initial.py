@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from headwise.attention.initial import gaussian_heads
+from headwise.attention.initialisation import gaussian_heads
 from headwise.errors import BadInputError
 
 

@@ -8,7 +8,7 @@ import torch
 
 import headwise
 from headwise.attention import Causal
-from headwise.attention.initial import gaussian_heads
+from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import logits, softmax_matrix
 from headwise.cli.rank import rank as command
 from headwise.errors import BadInputError, ParameterError

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from headwise.attention import Causal, hardmax_matrix, hardmax_rank, streaming_argmax
 from headwise.attention import operator as operator_module
-from headwise.attention.scores import logits
-from headwise.attention.ties import first_best
+from headwise.attention.scores import first_best, logits
 from headwise.attention.weighting import Hardmax, Heads, StraightThroughHardmax
 from headwise.spectra.measuring import hardmax_rank as rank_of_logits
 

@@ -15,9 +15,9 @@ from benchmarks.advice.rules import RULES, Question
 from benchmarks.advice.sweep import read_rows
 from benchmarks.advice.tasks import BENCHES
 
-from headwise.advice.curves.curve import RankCurve
+from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence
-from headwise.advice.judged import TABLE, from_row
+from headwise.advice.rule import TABLE, from_row
 from headwise.advice.tokens.statistics import TokenStatistics
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@ import json
 
 import torch
 
-from headwise.attention.initial import gaussian_heads
+from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import softmax_matrix
 
 

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 
 from headwise.attention import ranking
-from headwise.attention.initial import gaussian_heads
+from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import logits, softmax_matrix
 
 KEYS = {

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from headwise.attention import HeadGeometry, HeadMean, Rotary, generalized, gqa, mha, mla
-from headwise.attention.geometry import LatentGeometry
 from headwise.errors import BadInputError, ParameterError
+from headwise.geometry import LatentGeometry
 from headwise.reduction import best_factors, reduce
 from headwise.reduction.rotary import order_of_dropping
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from headwise.advice.advice import Advice
-from headwise.advice.curves.measured import Sampling
 from headwise.advice.decide import decide
-from headwise.advice.evidence import Evidence, law_evidence, measured_evidence
+from headwise.advice.evidence import Evidence, Sampling, law_evidence, measured_evidence
 from headwise.advice.question import (
     Budget,
     Constraints,

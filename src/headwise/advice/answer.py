@@ -7,10 +7,9 @@ from typing import Any
 
 from headwise.advice.evidence import Evidence
 from headwise.advice.geometries.candidates import Role
-from headwise.advice.geometries.costs import Costs, content_rank
-from headwise.advice.judged import Support
+from headwise.advice.geometries.heads import Costs, content_rank
 from headwise.advice.question import Question
-from headwise.advice.rule import RankChoice
+from headwise.advice.rule import RankChoice, Support
 from headwise.geometry import HeadGeometry
 from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
 

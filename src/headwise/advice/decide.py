@@ -19,11 +19,15 @@ from headwise.advice.geometries.candidates import (
     references,
     usual_within,
 )
-from headwise.advice.geometries.costs import Costs, content_rank, is_exact, lookup_error
-from headwise.advice.geometries.heads import usual_heads
-from headwise.advice.judged import JudgedTask, Support, support_for
+from headwise.advice.geometries.heads import (
+    Costs,
+    content_rank,
+    is_exact,
+    lookup_error,
+    usual_heads,
+)
 from headwise.advice.question import Question, kind_of
-from headwise.advice.rule import SLACK, RankChoice, choose_rank
+from headwise.advice.rule import SLACK, JudgedTask, RankChoice, Support, choose_rank, support_for
 from headwise.geometry import HeadGeometry
 from headwise.hugging_face.config import ModelConfig
 from headwise.hugging_face.sizes import KnownSizes

@@ -2,17 +2,166 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from headwise.advice.curves.band import FIRST
-from headwise.advice.curves.curve import RankCurve, law_curve
-from headwise.advice.curves.measured import Sampling, measured_curve
+import torch
+from torch import Tensor
+
+from headwise.advice.curves import (
+    FIRST,
+    SEQUENCES,
+    Draw,
+    RankCurve,
+    Start,
+    band,
+    half_widths_below_the_top,
+    head_dim_grid,
+    law_curve,
+    narrow_rows,
+    sequences_per_seed,
+)
 from headwise.advice.tokens.source import MOST_LENGTH, Reading, read_tokens
 from headwise.advice.tokens.statistics import TokenStatistics, token_statistics
-from headwise.advice.tokens.token_set import TokenSet
+from headwise.advice.tokens.token_set import TokenSet, as_seen
+from headwise.attention import as_mask
+from headwise.attention.scores import logits
 from headwise.masks import MaskName, checked_mask
-from headwise.progress import tracked
+from headwise.progress import SILENT, Progress, tracked
+from headwise.randomness import stream, stream_seed
+from headwise.shapes import Float
+from headwise.spectra import count
+from headwise.theory.plateau import plateau_ratio
+from headwise.threads import side_by_side
+
+#: The largest head dimension measured.
+MOST_HEAD_DIM = 128
+
+#: Sequences, and heads for each: these give the plateau of the digits to 0.014.
+_PLATEAU_SEQUENCES, _PLATEAU_DRAWS = 16, 8
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The seed of all random draws, where to report progress, and the mask."""
+
+    seed: int = 0
+    progress: Progress = SILENT
+    mask: MaskName = "none"
+
+    def __post_init__(self) -> None:
+        checked_mask(self.mask)
+
+
+def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCurve:
+    """Measure mean rank / length over seeds, each with its own sequences, embedding and heads.
+
+    >>> white = torch.randn(4, 12, 8, generator=torch.Generator().manual_seed(0)).double()
+    >>> curve = measured_curve(TokenSet(white, 8, "given"), "paper", Sampling())
+    >>> curve.head_dims, max(curve.half_width) <= 0.03
+    ((1, 2, 3, 4, 6, 8), True)
+    """
+    dims = head_dim_grid(min(tokens.width, MOST_HEAD_DIM))
+
+    def drawing(few: int) -> Draw:
+        def ratios(number: int) -> Float[Tensor, " dims"]:
+            seed = stream_seed(sampling.seed, number)
+            return ratios_of_seed(tokens, start, dims, seed, sampling.mask, few)
+
+        def drawn(numbers: range) -> Iterator[Tensor]:
+            for found in side_by_side(ratios, numbers):
+                sampling.progress.advance()
+                yield found
+
+        return drawn
+
+    rows = narrow_rows(drawing, tokens.length)
+    mean, half = band(rows, tokens.length)
+    curve = RankCurve(
+        start=start,
+        head_dims=dims,
+        mean=tuple(mean.tolist()),
+        half_width=tuple(half.tolist()),
+        seeds=len(rows),
+        plateau=float(mean.max()),
+        plateau_from="largest measured",
+        mask=sampling.mask,
+        below_top_half_width=half_widths_below_the_top(rows, tokens.length),
+    )
+    return _with_plateau(curve, tokens, sampling) if start == "paper" else curve
+
+
+def ratios_of_seed(
+    tokens: TokenSet,
+    start: Start,
+    dims: tuple[int, ...],
+    seed: int,
+    mask: MaskName = "none",
+    few: int | None = None,
+) -> Float[Tensor, " dims"]:
+    """Rank / length at each head dimension, for one draw of sequences, embedding and heads.
+
+    Heads of all dimensions share their first columns, so differences between dimensions are
+    known better than each rank.
+    """
+    few = sequences_per_seed(tokens.length) if few is None else few
+    rows = torch.randint(tokens.sequences, (few,), generator=stream(seed, "sequences"))
+    inputs = tokens.chosen(rows).embedded(seed)
+    if start == "model":
+        inputs = as_seen(inputs, seed)
+    shape = (few, tokens.width, dims[-1])
+    queries = inputs @ _weights(shape, start, seed, "queries")
+    keys = inputs @ _weights(shape, start, seed, "keys")
+    # A few sequences at a time, to save memory.
+    parts = zip(queries.split(SEQUENCES), keys.split(SEQUENCES), strict=True)
+    found = torch.cat([_ranks(*part, dims, mask) for part in parts], dim=1)
+    return found.mean(1) / tokens.length
+
+
+def _ranks(
+    queries: Tensor, keys: Tensor, dims: tuple[int, ...], mask: MaskName
+) -> Float[Tensor, "dims few"]:
+    """The rank of every sequence at each head dimension."""
+    # One batch for all dimensions: columns beyond the dimension are zero.
+    sizes = torch.tensor(dims)[:, None]
+    used = (torch.arange(dims[-1]) < sizes) / sizes.double().sqrt()
+    many = keys.expand(len(dims), -1, -1, -1)
+    scores = logits(queries * used[:, None, None], many, temperature=1.0, mask=as_mask(mask))
+    found = count(scores)
+    # Where rounding leaves the count open, take the middle of the interval.
+    return (found.low + found.high).double() / 2
+
+
+def _weights(shape: tuple[int, int, int], start: Start, seed: int, name: str) -> Tensor:
+    """N(0, 1) as in the rank paper, or U(±1/√d), the default initialisation of Linear."""
+    generator = stream(seed, name)
+    if start == "paper":
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+    unit = torch.rand(shape, generator=generator, dtype=torch.float64)
+    return (2 * unit - 1) * shape[1] ** -0.5
+
+
+def _with_plateau(curve: RankCurve, tokens: TokenSet, sampling: Sampling) -> RankCurve:
+    """The curve of N(0, 1) weights with its plateau by theory: the limit of large ranks."""
+    some = min(_PLATEAU_SEQUENCES, tokens.sequences)
+    chosen = torch.linspace(0, tokens.sequences - 1, some).long()
+    inputs = tokens.chosen(chosen).embedded(stream_seed(sampling.seed, "plateau"))
+    mask = as_mask(sampling.mask)
+
+    def mean(rows: Literal["joint", "independent"]) -> float:
+        def ratio(one: Tensor) -> float:
+            return plateau_ratio(one, _PLATEAU_DRAWS, sampling.seed, rows=rows, mask=mask).mean
+
+        found = list(side_by_side(ratio, inputs))
+        return sum(found) / len(found)
+
+    source = "theory: hardmax of X·G·Xᵀ, G Gaussian"
+    if sampling.mask == "causal":
+        source += ", causal"
+    told = {"plateau_from": source, "independent_plateau": mean("independent")}
+    return replace(curve, plateau=mean("joint"), **told)
+
 
 #: Root mean square cosines below this are those of nearly orthonormal tokens: the law applies.
 NEARLY_ORTHONORMAL = 0.15

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from headwise.advice.answer import Answer, Finding
-from headwise.advice.curves.curve import HALF_WIDTH, RankCurve, bounded_dims
+from headwise.advice.curves import HALF_WIDTH, RankCurve, bounded_dims
 from headwise.advice.evidence import Evidence
-from headwise.advice.geometries.costs import content_rank
 from headwise.advice.geometries.heads import (
+    content_rank,
     exceeded_beyond,
     groups_leave_a_rest,
     limit_of,

@@ -1,6 +1,5 @@
 """Attention layers, and the matrices they make."""
 
-from headwise.attention.geometry import HeadGeometry, LatentGeometry
 from headwise.attention.initialisation import FanIn, Initialisation, Stock, UnitGaussian
 from headwise.attention.layer import Attention, HeadMean, HeadSum
 from headwise.attention.mask_arguments import MaskLike, as_mask
@@ -47,6 +46,7 @@ from headwise.attention.weighting import (
     StraightThroughHardmax,
     Weighting,
 )
+from headwise.geometry import HeadGeometry, LatentGeometry
 
 __all__ = [
     "EVERYTHING",

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from headwise.attention.geometry import HeadGeometry
 from headwise.attention.layer import Attention, HeadMean, HeadSum
 from headwise.attention.masks import Allowed
 from headwise.attention.projections import FullProjection
 from headwise.attention.weighting import Hardmax, Softmax, Weighting
 from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry
 from headwise.randomness import stream
 from headwise.shapes import Float
 

@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from headwise.errors import BadInputError
 from headwise.randomness import stream, stream_seed
+from headwise.shapes import Float
 
 
 @dataclass(frozen=True)
@@ -138,3 +140,32 @@ def empty_linear(inputs: int, outputs: int, biased: bool) -> nn.Linear:
 def _zero_bias(linear: nn.Linear) -> None:
     if linear.bias is not None:
         linear.bias.zero_()
+
+
+def gaussian_heads(
+    heads: int, tokens: int, *, width: int, head_dim: int, seed: int
+) -> tuple[Float[Tensor, "heads tokens head_dim"], Float[Tensor, "heads tokens head_dim"]]:
+    """Draw queries X W_Q and keys X W_K of independent heads, each on its own input, in float64.
+
+    The rank paper draws its attention matrices this way. The weights are not scaled, so logits are
+    large and each row of the softmax is nearly one-hot.
+
+    Returns:
+        Queries and keys.
+
+    Raises:
+        BadInputError: If a size is less than one.
+    """
+    sizes = {"heads": heads, "tokens": tokens, "width": width, "head_dim": head_dim}
+    for name, size in sizes.items():
+        if size < 1:
+            raise BadInputError(f"expected {name} of at least 1, got {size}", hint="pass 1 or more")
+    inputs = _normal(seed, "inputs", heads, tokens, width)
+    return (
+        inputs @ _normal(seed, "query weights", heads, width, head_dim),
+        inputs @ _normal(seed, "key weights", heads, width, head_dim),
+    )
+
+
+def _normal(seed: int, purpose: str, *shape: int) -> Tensor:
+    return torch.randn(shape, generator=stream(seed, purpose), dtype=torch.float64)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from headwise.attention.geometry import HeadGeometry
 from headwise.attention.mask_arguments import MaskLike, as_mask, torch_mask
 from headwise.attention.masks import EVERYTHING, Causal, Padding
 from headwise.attention.positions import NoPosition, PositionRule
@@ -17,6 +16,7 @@ from headwise.attention.scores import checked_temperature
 from headwise.attention.view import AttentionView
 from headwise.attention.weighting import Heads, Softmax, Weighting
 from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry
 from headwise.shapes import Float
 
 

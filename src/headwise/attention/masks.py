@@ -219,7 +219,8 @@ class Padding(Mask):
     def __post_init__(self) -> None:
         if self.real.dtype != torch.bool:
             raise BadInputError(
-                f"expected a boolean padding mask, got dtype {_name(self.real.dtype)}",
+                "expected a boolean padding mask, got dtype "
+                + str(self.real.dtype).removeprefix("torch."),
                 hint="pass True where a token is real",
             )
 
@@ -345,7 +346,3 @@ def _refuse_unless_broadcasts(given: Tensor, shape: torch.Size) -> None:
         f"{tuple(given.shape)}",
         hint="pass (queries, keys), with leading dimensions of 1 or as in the logits",
     )
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -16,9 +16,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from headwise.attention.mask_arguments import MaskLike, as_mask
 from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask
-from headwise.attention.scores import checked_pair, checked_temperature
+from headwise.attention.scores import Ties, checked_pair, checked_temperature
 from headwise.attention.scores import refuse_masked_rows as _refuse_masked_rows
-from headwise.attention.ties import Ties
 from headwise.errors import BadInputError
 from headwise.shapes import Float, Int
 from headwise.spectra.measuring import first_within

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from torch import nn
 
-from headwise.attention.geometry import HeadGeometry, LatentGeometry
 from headwise.attention.initialisation import Initialisation
 from headwise.attention.layer import Attention
 from headwise.attention.positions import Rotary
@@ -19,6 +18,7 @@ from headwise.attention.projections import (
 )
 from headwise.attention.weighting import AnyMap
 from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry, LatentGeometry
 
 
 def mha(

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from headwise.attention.geometry import HeadGeometry, LatentGeometry
 from headwise.attention.initialisation import FanIn, Initialisation, empty_linear
 from headwise.errors import BadInputError
+from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.shapes import Float
 
 Biases = Literal["none", "qkv", "all"]

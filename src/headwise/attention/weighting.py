@@ -17,9 +17,8 @@ from headwise.attention.masks import (
     masks_are_trusted,
 )
 from headwise.attention.rank_one import rank_one_attention
-from headwise.attention.scores import refuse_masked_rows
+from headwise.attention.scores import first_best, refuse_masked_rows
 from headwise.attention.short import served, short_attention
-from headwise.attention.ties import first_best
 from headwise.errors import BadInputError
 
 

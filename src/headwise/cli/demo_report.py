@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.attention.initial import gaussian_heads
+from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import logits
 from headwise.cli.console import dtype_name, print_json, screen
 from headwise.cli.sketch import sketch

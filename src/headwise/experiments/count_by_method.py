@@ -12,7 +12,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from headwise.attention.initial import gaussian_heads
+from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import default_temperature, logits
 from headwise.runs import Row, Spec, device
 from headwise.shapes import Float, Int

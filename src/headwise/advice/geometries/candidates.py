@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from headwise.advice.geometries.costs import content_rank
-from headwise.advice.geometries.heads import USUAL_HEAD_DIM, aimed_heads, most_heads
-from headwise.advice.geometries.shape import shaped
+from headwise.advice.geometries.heads import (
+    USUAL_HEAD_DIM,
+    aimed_heads,
+    content_rank,
+    most_heads,
+    shaped,
+)
 from headwise.advice.question import CACHE_NUMBER, NO_LIMIT, Budget, Constraints, Question
 from headwise.advice.rule import RankChoice
 from headwise.errors import BadInputError

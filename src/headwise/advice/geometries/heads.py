@@ -1,12 +1,11 @@
-"""How many heads: as usual, as many as fit, and what limits their number."""
+"""What a geometry costs, how to build one, and how many heads fit."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from typing import Literal
 
-from headwise.advice.geometries.costs import content_rank
-from headwise.advice.geometries.shape import shaped
 from headwise.advice.question import (
     CACHE_NUMBER,
     MOST_HEADS,
@@ -15,7 +14,112 @@ from headwise.advice.question import (
     Constraints,
     Unit,
 )
-from headwise.geometry import HeadGeometry
+from headwise.advice.rule import whole_dimension
+from headwise.geometry import HeadGeometry, LatentGeometry, divisors
+from headwise.theory.harmonics import error_lower_bound
+
+#: A lower bound on the lookup error below this says nothing.
+NEGLIGIBLE = 0.0005
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Parameters of one layer without biases, FLOPs per token, KV cache bytes per token.
+
+    >>> Costs.of(HeadGeometry.standard(64, heads=4), length=16)
+    Costs(parameters=16384, flops_per_token=36864, cache_bytes_per_token=256)
+    """
+
+    parameters: int
+    flops_per_token: int
+    cache_bytes_per_token: int
+
+    @classmethod
+    def of(cls, geometry: HeadGeometry, length: int) -> Costs:
+        """The costs at a context of ``length`` tokens, with a cache of 16-bit numbers."""
+        return cls(
+            geometry.parameters,
+            geometry.flops_per_token(length),
+            geometry.cache_bytes_per_token(CACHE_NUMBER),
+        )
+
+    def against(self, other: Costs) -> dict[str, float]:
+        """Each cost as a share of another's."""
+        return {name: own / getattr(other, name) for name, own in vars(self).items()}
+
+
+def content_rank(geometry: HeadGeometry) -> int:
+    """The rank with which queries and keys read content; this is what is shown and judged.
+
+    It excludes a rotary part, which reads positions, and is at most what the latents pass on.
+
+    >>> content_rank(LatentGeometry(64, 4, 4, 48, 32, kv_latent=24, q_latent=None, rope_rank=16))
+    24
+    """
+    if not isinstance(geometry, LatentGeometry):
+        return geometry.qk_rank
+    return min(geometry.content_rank, geometry.kv_latent, geometry.q_latent or geometry.width)
+
+
+def rotary_rank(geometry: HeadGeometry) -> int:
+    """Query-key dimensions that carry rotary positions alone."""
+    return geometry.rope_rank if isinstance(geometry, LatentGeometry) else 0
+
+
+def lookup_error(effective_dimension: float, rank: int, heads: int) -> float:
+    """The least mean squared error of looking up the nearer of two isotropic tokens (0 … 0.5).
+
+    The heads paper's lower bound, at the effective dimension. One head of that rank is exact.
+
+    >>> lookup_error(63.7, 64, heads=1), round(lookup_error(64.0, 8, heads=8), 4)
+    (0.0, 0.1768)
+    """
+    if is_exact(effective_dimension, rank):
+        return 0.0
+    return error_lower_bound(max(2, whole_dimension(effective_dimension)), rank, heads)
+
+
+def is_exact(effective_dimension: float, rank: int) -> bool:
+    """Whether one head of this rank can look up isotropic tokens of that dimension exactly."""
+    return rank >= whole_dimension(effective_dimension)
+
+
+#: The latent as a multiple of the content rank, as in DeepSeek-V3 (512 and 128). The rotary part
+#: is half the content rank (64 and 128).
+LATENT_RANKS = 4
+
+
+def shaped(
+    width: int, heads: int, rank: int, values: int, constraints: Constraints
+) -> HeadGeometry:
+    """A geometry of the kind asked for: full, grouped, or latent as in DeepSeek-V3.
+
+    >>> shaped(64, 8, 4, 4, Constraints(kind="gqa")).kv_heads
+    2
+    >>> shaped(64, 8, 4, 4, Constraints(kind="mla")).kv_latent
+    16
+    """
+    if constraints.kind == "mla":
+        return _latent(width, heads, rank, values, constraints.latent)
+    plain = HeadGeometry(width, heads, heads, rank, values)
+    if constraints.kind != "gqa" or heads == 1:
+        return plain
+    most = max(1, heads // constraints.group)
+    return plain.grouped(max(k for k in divisors(heads) if k <= most))
+
+
+def _latent(
+    width: int, heads: int, rank: int, values: int, like: LatentGeometry | None
+) -> LatentGeometry:
+    """The latents and the rotary part of ``like``, widened only where the rank needs it."""
+    if like is None:
+        rope = 2 * max(1, rank // 4)
+        latent = min(width, LATENT_RANKS * rank)
+        return LatentGeometry(width, heads, heads, rank + rope, values, latent, None, rope)
+    asking = None if like.q_latent is None else max(like.q_latent, rank)
+    latent, rope = max(like.kv_latent, rank), like.rope_rank
+    return LatentGeometry(width, heads, heads, rank + rope, values, latent, asking, rope)
+
 
 #: The usual head dimension.
 USUAL_HEAD_DIM = 64

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 from headwise.advice.answer import Answer, Choice
-from headwise.advice.curves.curve import RankCurve
-from headwise.advice.geometries.costs import rotary_rank
+from headwise.advice.curves import RankCurve
+from headwise.advice.geometries.heads import rotary_rank
 from headwise.advice.words.answer import (
     CLOSING,
     LABELS,

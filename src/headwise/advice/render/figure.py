@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from headwise.advice.answer import Answer
-from headwise.advice.curves.curve import RankCurve
+from headwise.advice.curves import RankCurve
 from headwise.advice.words.answer import START
 from headwise.report import Curve, Line, Panel, draw
 from headwise.report.figures import COLOURS

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headwise.advice.answer import Answer, Choice
-from headwise.advice.geometries.costs import NEGLIGIBLE
-from headwise.advice.geometries.heads import USUAL_HEAD_DIM
+from headwise.advice.geometries.heads import NEGLIGIBLE, USUAL_HEAD_DIM
 from headwise.advice.rule import MARGIN, RankChoice, whole_dimension
 from headwise.advice.words.finding import sentence
 from headwise.advice.words.terms import TASK_FROM, counted, geometry_words, need_words, percent

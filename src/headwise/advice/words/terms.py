@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headwise.advice.geometries.costs import content_rank, rotary_rank
+from headwise.advice.geometries.heads import content_rank, rotary_rank
 from headwise.advice.rule import SLACK, RankChoice
 from headwise.geometry import HeadGeometry, LatentGeometry
 

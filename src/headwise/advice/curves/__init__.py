@@ -1,1 +1,0 @@
-"""Rank curves: rank / length of a head before training, against head dimension."""
