@@ -120,12 +120,12 @@ class TestCapture:
 
     def test_keeping_stops_before_its_limit(self):
         model = stack()
-        size = 2 * 5 * (12 + 6) * 8
+        size = 2 * 5 * (12 + 6 + 6) * 8
         kept = Keep(limit_bytes=2 * size)
         with (
             pytest.raises(
                 TooLargeError,
-                match=r"at most 2,880 bytes of views, got 4,320 .*'blocks.2.attention'; raise",
+                match=r"at most 3,840 bytes of views, got 5,760 .*'blocks.2.attention'; raise",
             ),
             capture(model, kept),
         ):

@@ -288,4 +288,5 @@ class Attention(nn.Module):
             temperature=heads.temperature,
             weights=self.projection.head_weights(),
             turned_rank=self.position.turned_rank,
+            values=heads.values,
         )

@@ -43,6 +43,7 @@ class AttentionView:
         sinks: (heads,): a logit per head that takes part in the softmax and whose weight is
             dropped, so that rows sum to less than one.
         self_attention: Whether queries and keys come from the same tokens.
+        values: (batch, kv_heads, m, v), if they were read.
 
     Example:
         >>> from headwise.attention import HeadGeometry, mha
@@ -60,6 +61,7 @@ class AttentionView:
     softcap: float | None = None
     sinks: Float[Tensor, " h"] | None = None
     self_attention: bool = True
+    values: Float[Tensor, "b k m v"] | None = None
 
     @property
     def scale(self) -> float:
@@ -78,8 +80,9 @@ class AttentionView:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the queries and keys take."""
-        return self.queries.nbytes + self.keys.nbytes
+        """The memory that the queries, keys and values take."""
+        values = 0 if self.values is None else self.values.nbytes
+        return self.queries.nbytes + self.keys.nbytes + values
 
     @property
     def tolerance(self) -> Absolute | DtypeFloor:
@@ -135,10 +138,12 @@ class AttentionView:
         """Return the view of one head on one sequence."""
         group = self.queries.shape[1] // self.keys.shape[1]
         one, own = slice(sequence, sequence + 1), slice(head, head + 1)
+        shared = slice(head // group, head // group + 1)
         return replace(
             self,
             queries=self.queries[one, own],
-            keys=self.keys[one, head // group : head // group + 1],
+            keys=self.keys[one, shared],
+            values=None if self.values is None else self.values[one, shared],
             mask=_of_head(self.mask, self._grid(), sequence, head),
             weights=None,
             sinks=None if self.sinks is None else self.sinks[own],
@@ -187,7 +192,14 @@ class AttentionView:
     def detached(self) -> AttentionView:
         """Return the view without the graph of gradients."""
         sinks = None if self.sinks is None else self.sinks.detach()
-        return replace(self, queries=self.queries.detach(), keys=self.keys.detach(), sinks=sinks)
+        values = None if self.values is None else self.values.detach()
+        return replace(
+            self,
+            queries=self.queries.detach(),
+            keys=self.keys.detach(),
+            values=values,
+            sinks=sinks,
+        )
 
     def _logits(self) -> LogWeights:
         return scores.logits(
@@ -208,6 +220,7 @@ class AttentionView:
             self,
             queries=self.queries[index : index + 1, :, rows],
             keys=self.keys[index : index + 1, :, columns],
+            values=None if self.values is None else self.values[index : index + 1, :, columns],
             mask=_of_sequence(self.mask, grid, index, (rows, columns)),
         )
 

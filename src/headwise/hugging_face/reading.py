@@ -2,9 +2,10 @@
 
 Their layers ask ``transformers.AttentionInterface`` for the function that attends, and
 ``AttentionMaskInterface`` for the masks. While a block runs, a function of ours is set in both: it
-reports queries and keys and then calls the layer's own eager attention with the eager mask, so
-that the output is bit-equal to eager attention. Families that do not ask the interface return
-their attention maps instead.
+reports queries, keys and values and then calls the layer's own eager attention with the eager
+mask, so that the output is bit-equal to eager attention. Long sequences are attended to by the
+fused kernel instead, which makes no matrix. Families that do not ask the interface return their
+attention maps.
 """
 
 from __future__ import annotations
@@ -13,21 +14,25 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from headwise.attention.mask_arguments import recognised_mask
-from headwise.attention.masks import EVERYTHING, Mask
+from headwise.attention.masks import EVERYTHING, Causal, Grid, Mask
 from headwise.attention.scores import default_temperature
 from headwise.attention.view import AttentionMaps, AttentionView
 from headwise.errors import BadInputError
+from headwise.hugging_face.projections import Projections
 
 Report = Callable[[str, AttentionView | AttentionMaps], None]
 
-#: The name under which our functions are registered. Names with "flash" or "/" mean kernels.
-IMPLEMENTATION = "headwise_reading"
+#: The names under which our functions are registered. Names with "flash" or "/" mean kernels.
+IMPLEMENTATION, FUSED = "headwise_reading", "headwise_reading_fused"
+
+#: How a model attends while it is read.
+Attends = Literal["eager", "fused"]
 
 #: Parts of module names and attributes that mark attention to other tokens.
 _CROSS = ("cross", "encdec", "encoder_attn")
@@ -50,17 +55,21 @@ def hugging_face_models(model: nn.Module) -> dict[str, nn.Module]:
 
 
 @contextmanager
-def read_hugging_face(model: nn.Module, report: Report) -> Iterator[None]:
+def read_hugging_face(
+    model: nn.Module, report: Report, attends: Attends = "eager"
+) -> Iterator[None]:
     """Call ``report(name, view)`` for each Hugging Face attention layer while the block runs.
 
-    Meanwhile the models attend eagerly. Their attention implementation is restored afterwards.
+    Meanwhile the models attend eagerly, or by torch's fused kernel. Their attention
+    implementation is restored afterwards.
     """
     block = _Block({id(module): name for name, module in model.named_modules()}, report)
     with ExitStack() as stack:
         for name, each in hugging_face_models(model).items():
             switches = getattr(type(each), "_can_set_attn_implementation", lambda: True)()
-            reader = _switched(each, block) if switches else _mapped(each, name, report)
+            reader = _switched(each, block, attends) if switches else _mapped(each, name, report)
             stack.enter_context(reader)
+            stack.enter_context(block.projections.recording(each))
         yield
 
 
@@ -71,14 +80,15 @@ class _Block:
     names: dict[int, str]
     report: Report
     masks: list[tuple[Tensor, Mask]] = field(default_factory=list)
+    projections: Projections = field(default_factory=Projections)
 
     def view(self, module: nn.Module, name: str, inputs: dict[str, Any]) -> AttentionView:
         """Return what the attention function was given as a view."""
         queries, keys = inputs["query"].detach(), inputs["key"].detach()
         scaling, bias = inputs.get("scaling"), inputs.get("position_bias")
         temperature = default_temperature(queries.shape[-1]) if scaling is None else 1 / scaling
-        mask = self._mask(inputs.get("attention_mask"))
-        sinks = inputs.get("s_aux")
+        given, sinks = inputs.get("attention_mask"), inputs.get("s_aux")
+        mask = self._mask(given) if given is not None or not inputs.get("is_causal") else Causal()
         return AttentionView(
             queries,
             keys,
@@ -87,6 +97,8 @@ class _Block:
             softcap=inputs.get("softcap"),
             sinks=None if sinks is None else sinks.detach(),
             self_attention=not _attends_elsewhere(name, module),
+            weights=self.projections.weights(module, queries, keys),
+            values=inputs["value"].detach(),
         )
 
     def _mask(self, mask: Tensor | None) -> Mask:
@@ -104,13 +116,22 @@ class _Block:
 #: Blocks that are running now, in the order they began.
 _RUNNING: list[_Block] = []
 
+#: Layers that call the fused kernel now. They have reported already.
+_ATTENDING: list[nn.Module] = []
+
+
+def is_attending() -> bool:
+    """Return whether a layer that has reported is calling the fused kernel."""
+    return bool(_ATTENDING)
+
 
 @contextmanager
-def _switched(model: nn.Module, block: _Block) -> Iterator[None]:
+def _switched(model: nn.Module, block: _Block, attends: Attends) -> Iterator[None]:
     _register()
     configs = _configs(model)
     before = [config._attn_implementation for config in configs]
-    model.set_attn_implementation(IMPLEMENTATION)  # pyright: ignore[reportCallIssue]
+    name = IMPLEMENTATION if attends == "eager" else FUSED
+    model.set_attn_implementation(name)  # pyright: ignore[reportCallIssue]
     _RUNNING.append(block)
     try:
         yield
@@ -136,19 +157,54 @@ def _configs(model: nn.Module) -> list[Any]:
 
 def _register() -> None:
     from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import eager_mask
+    from transformers.masking_utils import eager_mask, sdpa_mask
 
     AttentionInterface.register(IMPLEMENTATION, _attend)
     AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+    AttentionInterface.register(FUSED, _attend_fused)
+    AttentionMaskInterface.register(FUSED, sdpa_mask)
 
 
-def _attend(module: nn.Module, *given: Any, **named: Any) -> Any:
-    """Report what a layer attends with, then attend as its own eager function does."""
+def _reported(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """Report what a layer attends with, and return it by name."""
     inputs = dict(zip(("query", "key", "value", "attention_mask"), given, strict=False)) | named
     for block in _RUNNING:
         name = block.names.get(id(module))
         if name is not None:
             block.report(name, block.view(module, name, inputs))
+    return inputs
+
+
+def _attend(module: nn.Module, *given: Any, **named: Any) -> Any:
+    """Report what a layer attends with, then attend as its own eager function does."""
+    return _eagerly(module, _reported(module, given, named))
+
+
+def _attend_fused(module: nn.Module, *given: Any, **named: Any) -> Any:
+    """Report what a layer attends with, then attend by the fused kernel where it can."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    causal = named.get("is_causal")
+    causal = getattr(module, "is_causal", True) if causal is None else causal
+    mask = given[3] if len(given) > 3 else named.get("attention_mask")
+    # A causal mask that the kernel applies by itself is not made.
+    alone = mask is None and bool(causal) and given[0].shape[2] > 1
+    inputs = _reported(module, given, named | {"is_causal": alone})
+    if inputs.get("softcap") is not None or inputs.get("s_aux") is not None:
+        if alone:
+            n, m = inputs["query"].shape[2], inputs["key"].shape[2]
+            inputs["attention_mask"] = Causal().allowed(
+                Grid.whole(torch.Size([1, 1, n, m]), inputs["query"].device)
+            )
+        return _eagerly(module, {k: v for k, v in inputs.items() if k != "is_causal"})
+    _ATTENDING.append(module)
+    try:
+        return sdpa_attention_forward(module, **inputs)
+    finally:
+        _ATTENDING.pop()
+
+
+def _eagerly(module: nn.Module, inputs: dict[str, Any]) -> Any:
     mask = inputs.get("attention_mask")
     if mask is not None and mask.dtype == torch.bool:
         # Eager attention adds its mask.

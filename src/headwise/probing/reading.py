@@ -13,7 +13,7 @@ from torch import nn
 from headwise.attention.layer import Attention
 from headwise.attention.view import AttentionMaps, AttentionView
 from headwise.errors import BadInputError, TooLargeError
-from headwise.hugging_face.reading import Report, hugging_face_models, read_hugging_face
+from headwise.hugging_face.reading import Attends, Report, hugging_face_models, read_hugging_face
 from headwise.probing.torch_layers import read_fused_calls, read_multihead_attention
 
 #: What is read of a layer: queries and keys or, where they cannot be read, attention maps.
@@ -23,13 +23,15 @@ Receiver = Callable[[str, Any], None]
 
 @contextmanager
 def capture(
-    model: nn.Module, receive: Receiver, layers: Iterable[str] | None = None
+    model: nn.Module,
+    receive: Receiver,
+    layers: Iterable[str] | None = None,
+    attends: Attends = "eager",
 ) -> Iterator[None]:
     """Report every attention layer of the model while the block runs; the output stays the same.
 
-    Reads headwise's layers, ``torch.nn.MultiheadAttention``, Hugging Face models (which attend
-    eagerly in the block) and every module that calls ``F.scaled_dot_product_attention``, such as
-    the blocks of timm. Nothing is kept.
+    Reads headwise's layers, ``torch.nn.MultiheadAttention``, Hugging Face models and every module
+    that calls ``F.scaled_dot_product_attention``, such as the blocks of timm. Nothing is kept.
 
     Args:
         model: The model; call it in the block.
@@ -38,6 +40,8 @@ def capture(
             A module called several times in one forward pass (ALBERT shares its layers) reports
             as "name", "name@2", "name@3" and so on.
         layers: Names of the layers that report; all by default.
+        attends: How Hugging Face models attend in the block: "eager" gives their eager output
+            bit by bit; "fused" makes no attention matrix, for long sequences.
 
     Yields:
         Nothing.
@@ -54,12 +58,13 @@ def capture(
         0 (1, 2, 4, 4)
     """
     pass_ = _ForwardPass(model, receive, layers)
-    readers = (read_own_layers, read_multihead_attention, read_fused_calls, read_hugging_face)
+    readers = (read_own_layers, read_multihead_attention, read_fused_calls)
     hook = model.register_forward_pre_hook(lambda *_: pass_.begin())
     try:
         with ExitStack() as stack:
             for reader in readers:
                 stack.enter_context(reader(model, pass_.report))
+            stack.enter_context(read_hugging_face(model, pass_.report, attends))
             yield
     finally:
         hook.remove()

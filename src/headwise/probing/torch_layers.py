@@ -13,9 +13,10 @@ from torch.overrides import TorchFunctionMode
 from headwise.attention.layer import Attention
 from headwise.attention.mask_arguments import recognised_mask, torch_mask
 from headwise.attention.masks import EVERYTHING, Causal, Mask
+from headwise.attention.projections import HeadWeights
 from headwise.attention.scores import default_temperature
 from headwise.attention.view import AttentionView
-from headwise.hugging_face.reading import Report
+from headwise.hugging_face.reading import Report, is_attending
 
 
 @contextmanager
@@ -45,23 +46,24 @@ def _hook(report: Report, name: str) -> Callable[..., None]:
 
 
 def _view(layer: nn.MultiheadAttention, inputs: dict[str, Any]) -> AttentionView:
-    query, key = (_batched(layer, inputs[name]) for name in ("query", "key"))
-    weights = layer.in_proj_weight
-    if weights is None:
-        to_query, to_key = layer.q_proj_weight, layer.k_proj_weight
-    else:
-        to_query, to_key, _ = weights.chunk(3)
-    bias = layer.in_proj_bias
-    biases = (None, None) if bias is None else bias.chunk(3)[:2]
-    queries, keys = linear(query, to_query, biases[0]), linear(key, to_key, biases[1])
+    joint, bias = layer.in_proj_weight, layer.in_proj_bias
+    separate = (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)
+    maps = separate if joint is None else joint.chunk(3)
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    tokens = [_batched(layer, inputs[name]) for name in ("query", "key", "value")]
+    queries, keys, values = (
+        _by_head(linear(*each), layer.num_heads) for each in zip(tokens, maps, biases, strict=True)
+    )
     given = (inputs.get("attn_mask"), inputs.get("key_padding_mask"))
     mask = torch_mask(*given, batch=len(queries), heads=layer.num_heads)
     return AttentionView(
-        _by_head(queries, layer.num_heads),
-        _by_head(keys, layer.num_heads),
+        queries,
+        keys,
         mask,
         layer.head_dim**0.5,
+        weights=HeadWeights(*(_rows_by_head(each, layer.num_heads) for each in maps[:2])),
         self_attention=inputs["query"] is inputs["key"],
+        values=values,
     )
 
 
@@ -74,6 +76,10 @@ def _batched(layer: nn.MultiheadAttention, tokens: Tensor) -> Tensor:
 
 def _by_head(rows: Tensor, heads: int) -> Tensor:
     return rows.unflatten(-1, (heads, -1)).transpose(1, 2).detach()
+
+
+def _rows_by_head(weight: Tensor, heads: int) -> Tensor:
+    return weight.detach().unflatten(0, (heads, -1))
 
 
 @contextmanager
@@ -130,7 +136,7 @@ class _Recorder(TorchFunctionMode):
     def _unread(self) -> bool:
         read_otherwise = (Attention, nn.MultiheadAttention)
         inside = any(isinstance(module, read_otherwise) for _, module in self.running)
-        return bool(self.running) and not inside
+        return bool(self.running) and not inside and not is_attending()
 
 
 def _fused_view(inputs: dict[str, Any]) -> AttentionView:
@@ -142,7 +148,8 @@ def _fused_view(inputs: dict[str, Any]) -> AttentionView:
         single = given.ndim == 3 and inputs["query"].ndim == 3
         mask &= recognised_mask(given.detach().unsqueeze(1) if single else given.detach())
     temperature = default_temperature(queries.shape[-1]) if scale is None else 1 / scale
-    return AttentionView(queries, keys, mask, float(temperature))
+    values = _four(inputs["value"].detach())
+    return AttentionView(queries, keys, mask, float(temperature), values=values)
 
 
 def _four(tensor: Tensor) -> Tensor:
