@@ -1,54 +1,141 @@
-"""headwise scan: the ranks of every layer and head of a checkpoint on a text."""
+"""headwise scan: the ranks of every layer and head of a model on your inputs."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headwise.cli.console import UsageError
 
 if TYPE_CHECKING:
-    from headwise.probing import Scan
+    from headwise.probing import Inputs, Scan
 
 Model = Annotated[
-    Path,
-    typer.Argument(metavar="MODEL", help="Folder of a checkpoint.", show_default=False),
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="Folder of a checkpoint, a GGUF file, or a hub id when online.",
+        show_default=False,
+    ),
 ]
-Text = Annotated[
-    str, typer.Option("--text", help="Text file to scan on; - reads stdin.", show_default=False)
-]
-Length = Annotated[int, typer.Option("--length", min=2, help="Largest number of tokens.")]
-Plot = Annotated[
+Text = Annotated[str | None, typer.Option("--text", help="Scan on this text file; - reads stdin.")]
+Images = Annotated[Path | None, typer.Option("--images", help="Scan on the images of a folder.")]
+Ids = Annotated[
     Path | None,
-    typer.Option("--plot", help="Draw the heat map into a file: png, svg or pdf."),
+    typer.Option("--ids", help="Scan on a file of token ids, one sequence per line, or an array."),
+]
+AtRandom = Annotated[bool, typer.Option("--random", help="Scan on random tokens or pixels.")]
+Layers = Annotated[
+    str | None, typer.Option("--layers", help="Which layers, for example 0,5-7 or a name.")
+]
+Heads = Annotated[str | None, typer.Option("--heads", help="Which heads, for example 0,2-3.")]
+Length = Annotated[int, typer.Option("--length", min=2, help="Largest number of tokens.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Number of sequences or images.")]
+AgainstInit = Annotated[
+    bool, typer.Option("--against-init", help="Measure the model with new weights too.")
+]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", help="Draw the heat map into a file: png, svg or pdf.")
+]
+Csv = Annotated[Path | None, typer.Option("--csv", help="Write the rows as CSV.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Write a report with heat maps: report.html.")
+]
+StorePlace = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        help="Where rows are kept as they are measured: a path, or an SQLAlchemy URL.",
+        show_default=".headwise/results.db",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def scan(
-    model: Model, text: Text, length: Length = 512, plot: Plot = None, as_json: AsJson = False
+    model: Model,
+    text: Text = None,
+    images: Images = None,
+    ids: Ids = None,
+    at_random: AtRandom = False,
+    layers: Layers = None,
+    heads: Heads = None,
+    length: Length = 512,
+    batch: Batch = 1,
+    against_init: AgainstInit = False,
+    plot: Plot = None,
+    csv: Csv = None,
+    out: Out = None,
+    store: StorePlace = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure the rank of every attention head of a checkpoint on a text."""
-    content = _content(text)
-    from headwise.probing import scan_checkpoint
+    """Measure the rank of every attention head of a model.
 
-    found = scan_checkpoint(model, content, length=length)
+    Run the same command again after it was stopped: heads that are stored are not measured again.
+    """
+    chosen_layers, chosen_heads = _layers(layers), _numbers("--heads", heads)
+    found = _found(
+        model,
+        _inputs(text, images, ids, at_random, length, batch),
+        layers=chosen_layers,
+        heads=chosen_heads,
+        against_init=against_init,
+        store=store,
+    )
     if as_json:
-        from dataclasses import asdict
-
         from headwise.cli.console import print_json
+        from headwise.probing import as_json as written
 
-        print_json({"model": str(model), "rows": [asdict(row) for row in found.rows]})
+        print_json({"model": _name(model), **written(found)})
     else:
         _print(found)
-    if plot is not None:
-        found.plot(file=plot)
-        from headwise.cli.console import note
+    _write(found, _name(model), plot=plot, csv=csv, out=out)
 
-        note(f"drawn: {plot}")
+
+def _found(model: str, inputs: Inputs, *, store: str | None, **choice: Any) -> Scan:
+    from headwise.cli.progress_bar import progress_bar
+    from headwise.probing import scan_checkpoint
+    from headwise.runs import DEFAULT_STORE
+
+    _quieten_transformers()
+    place = DEFAULT_STORE if store is None else store
+    return scan_checkpoint(model, inputs, store=place, progress=progress_bar(), **choice)
+
+
+def _quieten_transformers() -> None:
+    """Leave the error stream to our own progress and errors."""
+    try:
+        from transformers.utils import logging
+    except ImportError:
+        return
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+def _inputs(
+    text: str | None,
+    images: Path | None,
+    ids: Path | None,
+    at_random: bool,
+    length: int,
+    batch: int,
+) -> Inputs:
+    given = [text is not None or images is not None, ids is not None, at_random]
+    if sum(given) != 1:
+        raise UsageError("pass --text FILE, --images FOLDER, --ids FILE or --random")
+    from headwise.probing import Inputs
+
+    return Inputs(
+        text=None if text is None else _content(text),
+        images=images,
+        ids=ids,
+        random=0 if at_random else None,
+        length=length,
+        batch=batch,
+    )
 
 
 def _content(text: str) -> str:
@@ -60,18 +147,83 @@ def _content(text: str) -> str:
         raise UsageError(f"--text {text!r} is not a readable UTF-8 file; pass one") from None
 
 
+def _layers(given: str | None) -> list[int | str] | None:
+    """Read numbers and ranges, or names of layers."""
+    if given is None:
+        return None
+    if any(character.isalpha() for character in given):
+        return [name.strip() for name in given.split(",")]
+    return list(_numbers("--layers", given) or ())
+
+
+def _numbers(option: str, given: str | None) -> list[int] | None:
+    """Read numbers and ranges.
+
+    >>> _numbers("--heads", "0,2-4")
+    [0, 2, 3, 4]
+    """
+    if given is None:
+        return None
+    found: list[int] = []
+    for part in given.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise UsageError(f"{option} {given!r} is not a list of numbers; write 0,2-4")
+        found += range(int(first), int(last if dash else first) + 1)
+    return found
+
+
+def _name(model: str) -> str:
+    """Return the last part of a path; a report should not name folders of this machine."""
+    return Path(model).name if Path(model).exists() else model
+
+
 def _print(found: Scan) -> None:
-    """Print one line for each layer: means over its heads."""
+    """Print one line for each layer: means over its heads; then the summary."""
     from rich.table import Table
 
     from headwise.cli.console import screen
+    from headwise.probing import mean_of, sentences, short_names, summary
 
-    table = Table(
-        "layer", "heads", "tokens", "rank 1e-8", "rank 1e-2", "effective", "mask", box=None
+    columns = ("coarse_rank", "output_rank", "rank", "effective_rank", "hardmax_rank", "law")
+    columns += ("query_key_rank", "logit_scale")
+    titles = ("rank 0.01", "output", "rank 1e-8", "effective", "hardmax", "law", "query-key")
+    start = ("0.01 at init",) if found.initial else ()
+    table = Table("layer", *titles, "logits", *start, "mask", box=None, padding=(0, 1, 0, 0))
+    for layer, name in zip(found.layers, short_names(found.layers), strict=True):
+        rows = found.of_layer(layer)
+        means = [_shown(mean_of(rows, column)) for column in columns]
+        if found.initial is not None:
+            means.append(_shown(mean_of(found.initial.of_layer(layer), "coarse_rank")))
+        table.add_row(name, *means, rows[0].mask)
+    out = screen()
+    first = found.rows[0]
+    out.print(
+        f"{len(found.layers)} layers, {len(found.rows)} heads, {first.tokens:.0f} tokens, head "
+        f"dimension {first.head_dim}, {first.dtype}. Means over the heads of each layer:"
     )
-    for layer in found.layers:
-        rows = [row for row in found.rows if row.layer == layer]
-        columns = ("tokens", "rank", "coarse_rank", "effective_rank")
-        means = [sum(getattr(row, name) for row in rows) / len(rows) for name in columns]
-        table.add_row(layer, str(len(rows)), *(f"{mean:.1f}" for mean in means), rows[0].mask)
-    screen().print(table)
+    out.print(table)
+    for line in (*sentences(summary(found)), *found.notes):
+        out.print(line)
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _write(
+    found: Scan, name: str, *, plot: Path | None, csv: Path | None, out: Path | None
+) -> None:
+    from headwise.cli.console import note
+    from headwise.probing import write_report
+    from headwise.runs import command_line
+
+    if plot is not None:
+        found.plot(file=plot)
+        note(f"drawn: {plot}")
+    if csv is not None:
+        found.write_csv(csv)
+        note(f"written: {csv}")
+    if out is not None:
+        write_report(found, out, f"Ranks of {name}", command_line(sys.argv))
+        note(f"written: {out}")

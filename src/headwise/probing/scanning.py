@@ -2,252 +2,308 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from headwise.attention.view import AttentionMaps, AttentionView
-from headwise.errors import BadInputError, needs_extra
+from headwise.errors import BadInputError
+from headwise.probing.numbers import HeadNumbers, form_ranks, head_numbers, law_rank
 from headwise.probing.reading import Read, capture
-from headwise.spectra import measure
-from headwise.spectra.ranks import numerical_rank
-from headwise.threads import one_thread
+from headwise.probing.rows import HeadRow, Scan
+from headwise.progress import SILENT, Progress, tracked
+from headwise.threads import side_by_side
 
-#: A trained head is nearly always full at 1e-8. Dropping every singular value below 1e-2 changes
-#: the output A·V by at most 1 % of ‖V‖₂, about what bfloat16 (2⁻⁸) rounds away.
-COARSE = 1e-2
+if TYPE_CHECKING:
+    from headwise.probing.stored import StoredRows
+    from headwise.runs import Store
 
-#: The columns that have one number for each head.
-Column = Literal["rank", "coarse_rank", "effective_rank", "stable_rank", "energy_90", "logit_scale"]
+#: What a model is called with.
+Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
 
-
-@dataclass(frozen=True)
-class HeadRow:
-    """One head of one layer; every number is a mean over the sequences.
-
-    Attributes:
-        layer: Name of the layer.
-        head: Index of the head.
-        rank_low: Certified lower end of the number of singular values of at least 1e-8, or of at
-            least the dtype floor if only attention maps could be read.
-        rank_high: Certified upper end of that number.
-        coarse_rank: Number of singular values of at least 1e-2.
-        effective_rank: exp of the entropy of the normalised singular values.
-        stable_rank: ‖A‖_F² / ‖A‖₂².
-        energy_90: How many leading singular values hold 90 % of ‖A‖_F².
-        logit_scale: Standard deviation of the logits; None for attention maps.
-        tokens: Number of tokens without padding.
-        head_dim: Dimension of queries and keys; None for attention maps.
-        mask: Name of the mask without padding.
-        dtype: The dtype in which the model computed.
-        sequences: Number of sequences.
-    """
-
-    layer: str
-    head: int
-    rank_low: float
-    rank_high: float
-    coarse_rank: float
-    effective_rank: float
-    stable_rank: float
-    energy_90: float
-    logit_scale: float | None
-    tokens: float
-    head_dim: int | None
-    mask: str
-    dtype: str
-    sequences: int
-
-    @property
-    def rank(self) -> float:
-        """The middle of the certified interval."""
-        return (self.rank_low + self.rank_high) / 2
-
-
-@dataclass(frozen=True, repr=False)
-class Scan:
-    """The rows of a scan, one for each layer and head, in the order of the forward pass.
-
-    Args:
-        rows: The rows.
-
-    Example:
-        >>> from headwise.attention import HeadGeometry, mha
-        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.zeros(1, 6, 8))
-        >>> found.table("rank")
-        [[1.0, 1.0]]
-    """
-
-    rows: tuple[HeadRow, ...]
-
-    @property
-    def layers(self) -> list[str]:
-        """The names of the layers."""
-        return list(dict.fromkeys(row.layer for row in self.rows))
-
-    def __repr__(self) -> str:
-        share = sum(row.coarse_rank / row.tokens for row in self.rows) / max(len(self.rows), 1)
-        return (
-            f"Scan({len(self.layers)} layers, {len(self.rows)} heads, "
-            f"mean rank at 1e-2: {share:.2f} of the tokens)"
-        )
-
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame.
-
-        Returns:
-            A frame with the fields of ``HeadRow`` as columns.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        try:
-            import pandas
-        except ImportError:
-            raise needs_extra("pandas", "frames") from None
-        return pandas.DataFrame(
-            [asdict(row) for row in self.rows], columns=[field.name for field in fields(HeadRow)]
-        )
-
-    def table(self, column: Column = "coarse_rank") -> list[list[float]]:
-        """Return one column as layers × heads; NaN where a layer has fewer heads.
-
-        Args:
-            column: Which number.
-
-        Returns:
-            One list of heads for each layer.
-        """
-        heads = 1 + max((row.head for row in self.rows), default=-1)
-        found = {layer: [float("nan")] * heads for layer in self.layers}
-        for row in self.rows:
-            value = getattr(row, column)
-            found[row.layer][row.head] = float("nan") if value is None else value
-        return list(found.values())
-
-    def plot(self, column: Column = "coarse_rank", file: str | Path | None = None) -> Any:
-        """Draw one column as a heat map of layers × heads.
-
-        Args:
-            column: Which number.
-            file: Where to save the figure, if anywhere.
-
-        Returns:
-            The matplotlib figure.
-        """
-        from matplotlib.figure import Figure
-
-        table = self.table(column)
-        figure = Figure(figsize=(2 + 0.4 * len(table[0]), 1.5 + 0.3 * len(table)))
-        axes = figure.add_subplot()
-        image = axes.imshow(table, aspect="auto", cmap="viridis")
-        axes.set(xlabel="head", yticks=range(len(table)), title=column.replace("_", " "))
-        axes.set_yticklabels(self.layers, fontsize=7)
-        figure.colorbar(image)
-        figure.tight_layout()
-        if file is not None:
-            figure.savefig(file)
-        return figure
+#: Matrices of at most so many rows are formed; longer sequences are measured without them.
+LONGEST_DENSE = 2048
 
 
 @torch.no_grad()
-def scan(model: nn.Module, batch: Tensor | tuple[Any, ...] | Mapping[str, Any]) -> Scan:
+def scan(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    layers: Collection[int | str] | None = None,
+    heads: Collection[int] | None = None,
+    against: nn.Module | None = None,
+    store: Store | str | Path | None = None,
+    longest_dense: int = LONGEST_DENSE,
+    progress: Progress = SILENT,
+) -> Scan:
     """Measure the rank of every attention head of a model on a batch.
 
     The model is called once in evaluation mode, and its mode is restored. Each matrix is computed
-    in float64 from queries and keys, one head at a time, without padding.
+    in float64 from queries and keys, one per thread at a time, without padding.
 
     Args:
         model: Any model that ``capture`` reads.
         batch: What the model is called with: a tensor, a tuple of arguments, or a mapping of
             named arguments such as the output of a tokenizer.
+        layers: Which layers, by name or by their place in the forward pass from 0; all by default.
+        heads: Which heads, from 0; all by default.
+        against: The same model with other weights, for example as it starts; its rows become
+            ``initial``.
+        store: Where rows are kept as they are measured: a ``Store``, a path or a URL. A scan of
+            the same model and batch takes the rows that are there. Nothing is kept by default.
+        longest_dense: Sequences of more tokens are measured without forming the matrix.
+        progress: Receives news: one step for each head.
 
     Returns:
         The rows, one for each layer and head.
 
     Raises:
-        BadInputError: No attention layer can be read, or queries and keys contain NaN.
+        BadInputError: No attention layer can be read, an activation is not finite, the input
+            has padding without a mask, or no layer or head is left.
 
     Example:
         >>> from headwise.attention import HeadGeometry, mha
         >>> scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 6, 8))
         Scan(1 layers, 2 heads, mean rank at 1e-2: ... of the tokens)
     """
-    rows: list[HeadRow] = []
+    refuse_unmasked_padding(model, batch)
+    with _opened(store) as place:
+        asked = _Question(batch, layers, heads, place, longest_dense, progress)
+        found = _scanned(model, asked)
+        return found if against is None else replace(found, initial=_scanned(against, asked))
 
-    def receive(name: str, view: Read) -> None:
-        _refuse_not_finite(name, view)
-        rows.extend(_rows(name, view))
 
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """What is asked of a model; ``scan`` describes the fields."""
+
+    batch: Batch
+    layers: Collection[int | str] | None
+    heads: Collection[int] | None
+    store: Store | None
+    longest_dense: int
+    progress: Progress
+
+
+def refuse_unmasked_padding(model: nn.Module, batch: Batch) -> None:
+    """Refuse token ids that end or begin with padding and come without an attention mask."""
+    ids = batch.get("input_ids") if isinstance(batch, Mapping) else None
+    config = getattr(model, "config", None)
+    pad = getattr(config, "pad_token_id", None)
+    if not isinstance(ids, Tensor) or not isinstance(pad, int) or isinstance(batch, Tensor):
+        return
+    if "attention_mask" in batch or ids.ndim != 2:
+        return
+    ends = getattr(config, "eos_token_id", None) == pad  # one such token is then the end of a text
+    run = 2 if ends else 1
+    padded = [edge for edge in (ids[:, :run], ids[:, -run:]) if bool((edge == pad).all(-1).any())]
+    if padded and ids.shape[1] > run:
+        raise BadInputError(
+            f"expected an attention_mask for input_ids with padding (token {pad}), got none",
+            hint="pass attention_mask, 1 for real tokens, as the tokenizer returns it",
+        )
+
+
+@contextmanager
+def _opened(store: Any) -> Iterator[Any]:
+    if store is None or hasattr(store, "records_of"):
+        yield store
+        return
+    from headwise.runs import Store
+
+    with Store.open(store) as opened:
+        yield opened
+
+
+def _scanned(model: nn.Module, asked: _Question) -> Scan:
+    rows = None
+    if asked.store is not None:
+        from headwise.probing.stored import StoredRows
+
+        rows = StoredRows(asked.store, model, asked.batch, longest_dense=asked.longest_dense)
+    pass_ = _Pass(asked, rows)
+    attends = "fused" if _length(asked.batch) > asked.longest_dense else "eager"
+    total = _head_count(model, asked.heads)
+    with (
+        _evaluating(model),
+        tracked(asked.progress, "measuring heads", total),
+        capture(model, pass_.receive, attends=attends),
+    ):
+        call(model, asked.batch)
+    return pass_.result(model)
+
+
+def call(model: nn.Module, batch: Batch) -> Any:
+    """Call a model with a batch."""
+    if isinstance(batch, Mapping):
+        return model(**batch)
+    return model(*(batch if isinstance(batch, tuple) else (batch,)))
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Set evaluation mode, and restore the mode of each module."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        with capture(model, receive):
-            if isinstance(batch, Mapping):
-                model(**batch)
-            else:
-                model(*(batch if isinstance(batch, tuple) else (batch,)))
+        yield
     finally:
         for module, training in modes:
             module.training = training
-    return Scan(tuple(rows))
 
 
-def _rows(name: str, view: Read) -> list[HeadRow]:
-    parts = list(view.unpadded())
-    return [_row(name, head, parts) for head in range(view.shape[1])]
+def _length(batch: Batch) -> int:
+    """Return the number of tokens, as far as the batch tells; images have few."""
+    given = (
+        batch.get("input_ids", batch.get("inputs_embeds"))
+        if isinstance(batch, Mapping)
+        else (batch[0] if isinstance(batch, tuple) else batch)
+    )
+    return given.shape[1] if isinstance(given, Tensor) and given.ndim in (2, 3) else 0
 
 
-def _row(name: str, head: int, parts: list[Any]) -> HeadRow:
-    """Measure one head on every sequence, one matrix at a time, and take the means."""
-    found = [
-        _numbers(part.head(sequence, head)) for part in parts for sequence in range(part.shape[0])
+def _head_count(model: nn.Module, heads: Collection[int] | None) -> int:
+    """Return how many heads a scan will measure, as far as the config tells."""
+    config = getattr(model, "config", None)
+    depth = getattr(config, "num_hidden_layers", None) or 1
+    each = getattr(config, "num_attention_heads", None) or 1
+    if not isinstance(depth, int) or not isinstance(each, int):
+        return 1
+    return depth * (each if heads is None else len(heads))
+
+
+@dataclass
+class _Pass:
+    """Receives the layers of one forward pass, and measures the chosen heads of each."""
+
+    asked: _Question
+    stored: StoredRows | None
+    rows: list[HeadRow] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    kv_heads: dict[str, int] = field(default_factory=dict)
+
+    def receive(self, name: str, view: Read) -> None:
+        """Measure the heads of one layer."""
+        place = len(self.seen)
+        self.seen.append(name)
+        if self.asked.layers is not None and not {place, name} & set(self.asked.layers):
+            return
+        chosen = range(view.shape[1]) if self.asked.heads is None else sorted(set(self.asked.heads))
+        chosen = [head for head in chosen if head < view.shape[1]]
+        _refuse_not_finite(name, view)
+        self.asked.progress.show(name)
+        if isinstance(view, AttentionView):
+            self.kv_heads[name] = view.keys.shape[1]
+        known = self.stored.known(name, chosen) if self.stored is not None else {}
+        fresh = self._measured(name, view, [head for head in chosen if head not in known])
+        for head in chosen:
+            self.rows.append(known[head] if head in known else next(fresh))
+            self.asked.progress.advance()
+
+    def _measured(self, name: str, view: Read, heads: list[int]) -> Iterator[HeadRow]:
+        """Yield the rows of these heads, each stored as soon as it is there."""
+        if not heads:
+            return
+        parts = list(view.unpadded())
+        forms = form_ranks(view) if isinstance(view, AttentionView) else [None] * view.shape[1]
+        started = time.perf_counter()
+
+        def numbers(head: int) -> list[HeadNumbers]:
+            return [
+                self._numbers(part.head(sequence, head))
+                for part in parts
+                for sequence in range(part.shape[0])
+            ]
+
+        for head, found in zip(heads, side_by_side(numbers, heads), strict=True):
+            row = _row(name, head, parts[0], found, forms[head])
+            if self.stored is not None:
+                self.stored.keep(row, time.perf_counter() - started)
+            started = time.perf_counter()
+            yield row
+
+    def _numbers(self, view: Any) -> HeadNumbers:
+        return head_numbers(view)
+
+    def result(self, model: nn.Module) -> Scan:
+        """Return the rows, or refuse an empty choice."""
+        if not self.rows:
+            raise BadInputError(
+                f"expected layers among 0 … {len(self.seen) - 1} and heads that they have, "
+                "got none of them",
+                hint=f"the first layer is {self.seen[0]!r}" if self.seen else "check the model",
+            )
+        config = getattr(model, "config", None)
+        width = getattr(config, "hidden_size", None)
+        return Scan(
+            tuple(self.rows),
+            notes=tuple(_notes(self.rows, config)),
+            kv_heads=self.kv_heads,
+            width=width if isinstance(width, int) else None,
+        )
+
+
+def _row(name: str, head: int, part: Read, found: list[HeadNumbers], form: int | None) -> HeadRow:
+    """Take the means of one head over the sequences."""
+    read = part if isinstance(part, AttentionView) else None
+    tokens = [each.values["tokens"] or 0.0 for each in found]
+    head_dim = None if read is None else read.queries.shape[-1]
+    mask = "in the maps" if read is None else read.mask.name
+    square = read is not None and read.shape[-1] == read.shape[-2]
+    laws = [
+        law_rank(int(n), head_dim, mask) if square and head_dim is not None else None
+        for n in tokens
     ]
-    means = {key: _mean([each[key] for each in found]) for key in found[0]}
-    part, scale = parts[0], means.pop("logit_scale")
-    read = isinstance(part, AttentionView)
+    names = [each for each in found[0].values if each != "tokens"]
     return HeadRow(
         layer=name,
         head=head,
-        **means,
-        logit_scale=scale if read else None,
-        head_dim=part.queries.shape[-1] if read else None,
-        mask=part.mask.name if read else "in the maps",
+        **{each: _mean([one.values[each] for one in found]) for each in names},
+        law=_mean(laws),
+        form_rank=form,
+        tokens=sum(tokens) / len(tokens),
+        head_dim=head_dim,
+        value_dim=None if read is None or read.values is None else read.values.shape[-1],
+        mask=mask,
         dtype=str(part.dtype).removeprefix("torch."),
         sequences=len(found),
+        excluded=sum(each.excluded for each in found),
+        method=found[0].method,
     )
 
 
-def _numbers(view: Any) -> dict[str, float]:
-    source = view.source()
-    with one_thread():  # one head's matrix is too small to share
-        found = measure(source, tolerance=view.tolerance)
-    delta = found.rank.delta.reshape(found.epsilon.shape).to(found.epsilon)
-    coarse = numerical_rank(found.spectrum, torch.full_like(found.epsilon, COARSE), delta)
-    scale = 0.0
-    if isinstance(view, AttentionView):
-        values = source if isinstance(source, Tensor) else source.values
-        values = values.log() if isinstance(source, Tensor) else values
-        seen = values[values.isfinite()]
-        scale = float(seen.std()) if seen.numel() > 1 else 0.0
-    return {
-        "rank_low": float(found.rank.low.sum()),
-        "rank_high": float(found.rank.high.sum()),
-        "coarse_rank": float((coarse.low + coarse.high).sum()) / 2,
-        "effective_rank": float(found.effective_rank.sum()),
-        "stable_rank": float(found.stable_rank.sum()),
-        "energy_90": float(found.energy_rank(0.9).sum()),
-        "logit_scale": scale,
-        "tokens": float(min(view.shape[-2:])),
-    }
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+def _notes(rows: list[HeadRow], config: Any) -> Iterator[str]:
+    stated, used = getattr(config, "head_dim", None), rows[0].head_dim
+    if isinstance(stated, int) and used is not None and stated != used:
+        yield (
+            f"The config says head_dim {stated}, but the queries have {used} dimensions; "
+            f"the rows use {used}."
+        )
+    excluded = sum(row.excluded for row in rows)
+    if excluded:
+        yield f"{excluded} query rows attend to no key and were left out."
+    if any(row.mask == "in the maps" for row in rows):
+        yield (
+            "This family does not hand out queries and keys. The attention maps it returned were "
+            f"measured, and ranks count from the floor of {rows[0].dtype}."
+        )
+    if any(row.method == "matrix-free" for row in rows):
+        yield (
+            "Sequences this long are measured without forming the matrix: ranks at 1e-8 and 0.01 "
+            "are not known, effective ranks carry a standard error."
+        )
 
 
 def _refuse_not_finite(name: str, view: Read) -> None:
@@ -257,45 +313,3 @@ def _refuse_not_finite(name: str, view: Read) -> None:
             f"expected finite activations, got NaN or infinity in layer {name!r}",
             hint="check the inputs and the layers before it",
         )
-
-
-def scan_checkpoint(folder: str | Path, text: str, *, length: int = 512) -> Scan:
-    """Load a Hugging Face checkpoint from a folder and scan it on a text.
-
-    Args:
-        folder: A folder with config.json, weights and a tokenizer.
-        text: The text; it is cut to ``length`` tokens.
-        length: The largest number of tokens.
-
-    Returns:
-        The rows, one for each layer and head.
-
-    Raises:
-        BadInputError: The folder has no config or tokenizer, or the text has no tokens.
-        MissingExtraError: transformers is not installed.
-    """
-    folder = Path(folder)
-    if not (folder / "config.json").is_file():
-        raise BadInputError(
-            f"expected a folder with a config.json, got {str(folder)!r}",
-            hint="pass the folder that save_pretrained wrote",
-        )
-    try:
-        from transformers import AutoModel, AutoTokenizer
-    except ImportError:
-        raise needs_extra("transformers", "hub") from None
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model = AutoModel.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise BadInputError(
-            f"expected a checkpoint with a tokenizer in {str(folder)!r}: "
-            f"{str(error).splitlines()[0]}",
-            hint="save the model and its tokenizer into one folder",
-        ) from None
-    batch = tokenizer(text, return_tensors="pt", truncation=True, max_length=length)
-    if not text.strip() or batch["input_ids"].shape[-1] < 2:
-        raise BadInputError(
-            "expected a text of at least two tokens, got fewer", hint="pass a longer text"
-        )
-    return scan(model, dict(batch))

@@ -2,6 +2,7 @@
 
 from headwise.runs.driver import Tally, run
 from headwise.runs.executors import ClusterExecutor, Executor, LocalExecutor
+from headwise.runs.locations import DEFAULT_STORE
 from headwise.runs.outcome import Answer, Failure, Outcome
 from headwise.runs.plan import Plan
 from headwise.runs.provenance import Provenance, command_line, device
@@ -13,6 +14,7 @@ from headwise.runs.spec_files import read_specs
 from headwise.runs.store import Store
 
 __all__ = [
+    "DEFAULT_STORE",
     "Answer",
     "ClusterExecutor",
     "Executor",

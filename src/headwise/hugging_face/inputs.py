@@ -1,0 +1,205 @@
+"""Make a batch for a model: from a text, a folder of images, token ids, or at random."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwise.errors import BadInputError, needs_extra
+
+Batch = dict[str, Tensor]
+
+#: Endings of image files.
+IMAGES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"})
+
+
+def takes(model: nn.Module) -> frozenset[str]:
+    """Return what a model takes: "text", "images", or both."""
+    config = getattr(model, "config", None)
+    both = hasattr(config, "text_config") and hasattr(config, "vision_config")
+    if both:
+        return frozenset({"text", "images"})
+    main = getattr(model, "main_input_name", "input_ids")
+    return frozenset({"images" if main == "pixel_values" else "text"})
+
+
+def refuse_unlike(model: nn.Module, kind: str) -> None:
+    """Refuse text for an image model, and the other way round."""
+    known = takes(model)
+    if kind not in known:
+        raise BadInputError(
+            f"expected {' and '.join(sorted(known))} for {type(model).__name__}, got {kind}",
+            hint=f"pass {' and '.join(sorted(known))}, or random inputs",
+        )
+
+
+def context_of(model: nn.Module) -> int | None:
+    """Return the largest number of tokens that the model takes, if its config says so."""
+    config = getattr(model, "config", None)
+    config = getattr(config, "text_config", config)
+    for name in ("max_position_embeddings", "n_positions", "n_ctx"):
+        value = getattr(config, name, None)
+        if isinstance(value, int) and value > 0:
+            # RoBERTa counts its positions from the padding token on.
+            pad = getattr(config, "pad_token_id", None) or 0
+            roberta = "roberta" in getattr(config, "model_type", "")
+            return value - pad - 1 if roberta else value
+    return None
+
+
+def text_batch(tokenizer: Any, text: str, *, length: int, batch: int) -> Batch:
+    """Cut a text into at most ``batch`` sequences of at most ``length`` tokens.
+
+    Args:
+        tokenizer: Of the model.
+        text: The text.
+        length: The largest number of tokens, special tokens included.
+        batch: The largest number of sequences; all but the last are of full length.
+
+    Returns:
+        Token ids and, for several sequences, the attention mask.
+
+    Raises:
+        BadInputError: The text has fewer than two tokens.
+    """
+    given: dict[str, Any] = {"truncation": True, "max_length": length}
+    found = tokenizer(text, **given, return_overflowing_tokens=batch > 1)
+    rows = found["input_ids"] if batch > 1 else [found["input_ids"]]
+    rows = [row for row in rows if len(row) >= 2][:batch]
+    if not text.strip() or not rows:
+        raise BadInputError(
+            "expected a text of at least two tokens, got fewer", hint="pass a longer text"
+        )
+    return padded(rows, getattr(tokenizer, "pad_token_id", None) or 0)
+
+
+def padded(rows: list[list[int]], pad: int = 0) -> Batch:
+    """Return sequences of token ids as one tensor, with a mask for padding."""
+    longest = max(map(len, rows))
+    ids = [row + [pad] * (longest - len(row)) for row in rows]
+    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+    return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+
+
+def ids_batch(file: str | Path, vocabulary: int | None, *, length: int, batch: int) -> Batch:
+    """Read token ids from a text file, one sequence per line, or from an array file.
+
+    Args:
+        file: Whole numbers between blanks or commas; or .npy, .npz, .pt, .safetensors with
+            (sequences, tokens) or (tokens,).
+        vocabulary: Number of tokens that the model knows, if known.
+        length: The largest number of tokens.
+        batch: The largest number of sequences.
+
+    Returns:
+        Token ids and attention mask.
+
+    Raises:
+        BadInputError: The file holds no ids, or an id is outside of the vocabulary.
+    """
+    rows = [row[:length] for row in _read_ids(Path(file))[:batch]]
+    if not rows or min(map(len, rows)) < 2:
+        raise BadInputError(
+            f"expected sequences of at least two token ids in {str(file)!r}, got fewer",
+            hint="write one sequence per line",
+        )
+    largest, least = max(map(max, rows)), min(map(min, rows))
+    if least < 0 or (vocabulary is not None and largest >= vocabulary):
+        raise BadInputError(
+            f"expected token ids from 0 to {(vocabulary or 0) - 1}, got {least} to {largest}",
+            hint="use the tokenizer of this model",
+        )
+    return padded(rows)
+
+
+def _read_ids(file: Path) -> list[list[int]]:
+    from headwise.arrays import read_array
+
+    if file.suffix in (".npy", ".npz", ".pt", ".pth", ".safetensors"):
+        found = read_array(file)
+        if found.is_floating_point() or found.ndim not in (1, 2):
+            raise BadInputError(
+                f"expected whole numbers of shape (sequences, tokens), got {found.dtype} of shape "
+                f"{tuple(found.shape)}",
+                hint="save token ids as int64",
+            )
+        return torch.atleast_2d(found).tolist()
+    try:
+        lines = file.read_text(encoding="utf-8").replace(",", " ").splitlines()
+        return [[int(word) for word in line.split()] for line in lines if line.split()]
+    except (OSError, ValueError):
+        raise BadInputError(
+            f"expected a file of token ids, got {str(file)!r}",
+            hint="write whole numbers between blanks, one sequence per line",
+        ) from None
+
+
+def random_batch(model: nn.Module, *, length: int, batch: int, seed: int = 0) -> Batch:
+    """Draw token ids uniformly from the vocabulary, or pixels from N(0, 1), or both."""
+    generator = torch.Generator().manual_seed(seed)
+    config: Any = model.config
+    found: Batch = {}
+    if "text" in takes(model):
+        words = getattr(config, "text_config", config).vocab_size
+        found["input_ids"] = torch.randint(words, (batch, length), generator=generator)
+        found["attention_mask"] = torch.ones(batch, length, dtype=torch.long)
+    if "images" in takes(model):
+        vision = getattr(config, "vision_config", config)
+        shape = (batch, getattr(vision, "num_channels", 3), *_image_size(vision))
+        found["pixel_values"] = torch.randn(shape, generator=generator)
+    return found
+
+
+def image_batch(
+    folder: str | Path, model: nn.Module, settings: Mapping[str, Any], *, batch: int
+) -> Batch:
+    """Read the first images of a folder, by name, at the size that the model takes.
+
+    Images are resized to that size and normalised by the mean and deviation of the settings.
+
+    Args:
+        folder: Holds the images.
+        model: An image model.
+        settings: The fields of preprocessor_config.json.
+        batch: How many images.
+
+    Returns:
+        The pixels.
+
+    Raises:
+        BadInputError: The folder has no images.
+        MissingExtraError: pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ImportError:
+        raise needs_extra("pillow", "vision") from None
+    import numpy
+
+    place = Path(folder)
+    files = [each for each in sorted(place.glob("*")) if each.suffix.lower() in IMAGES][:batch]
+    if not files:
+        raise BadInputError(
+            f"expected a folder with images, got {str(folder)!r}", hint="pass PNG or JPEG files"
+        )
+    config: Any = model.config
+    height, width = _image_size(getattr(config, "vision_config", config))
+    arrays = []
+    for file in files:
+        with Image.open(file) as image:
+            small = image.convert("RGB").resize((width, height), Image.Resampling.BICUBIC)
+            arrays.append(torch.from_numpy(numpy.asarray(small).copy()).permute(2, 0, 1))
+    mean, deviation = (
+        torch.tensor(settings.get(name) or [0.5] * 3).reshape(3, 1, 1)
+        for name in ("image_mean", "image_std")
+    )
+    return {"pixel_values": (torch.stack(arrays) / 255 - mean) / deviation}
+
+
+def _image_size(config: Any) -> tuple[int, int]:
+    size = getattr(config, "image_size", 224)
+    return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))

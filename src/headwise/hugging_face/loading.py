@@ -1,0 +1,194 @@
+"""Load a model from a folder, a GGUF file or the hub, after a look at its size."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from headwise.errors import BadInputError, TooLargeError, needs_extra
+from headwise.memory import available_bytes, readable_bytes
+
+#: A model on the hub: a name, or an owner and a name.
+HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
+
+#: What a forward pass needs beside the weights, as a share of them.
+OVERHEAD = 1.25
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model lies: a folder or a hub id, and the GGUF file in it, if it is one."""
+
+    place: str
+    gguf: str | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder, if the model is on this machine."""
+        path = Path(self.place)
+        return path if path.is_dir() else None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what ``from_pretrained`` is called with, after the place."""
+        given = {} if self.gguf is None else {"gguf_file": self.gguf}
+        return given | {"local_files_only": self.folder is not None}
+
+
+def find_source(model: str | Path) -> Source:
+    """Find a model: a folder, a .safetensors file beside a config, a GGUF file, or a hub id.
+
+    Args:
+        model: A path or an id such as "owner/name".
+
+    Returns:
+        Where it lies.
+
+    Raises:
+        BadInputError: There is no such model, or a folder has neither a config nor a GGUF file.
+    """
+    path = Path(model)
+    if path.is_file():
+        if path.suffix == ".gguf":
+            return Source(str(path.parent), path.name)
+        path = path.parent
+    if not path.exists():
+        if HUB_ID.fullmatch(str(model)):
+            return Source(str(model))
+        raise BadInputError(
+            f"expected a folder, a GGUF file or a hub id, got {str(model)!r}", hint="check the path"
+        )
+    files = sorted(path.glob("*.gguf"))
+    if (path / "config.json").is_file():
+        return Source(str(path))
+    if len(files) == 1:
+        return Source(str(path), files[0].name)
+    raise BadInputError(
+        f"expected a folder with a config.json or one GGUF file, got {str(path)!r}"
+        + (f" with {len(files)} GGUF files" if files else ""),
+        hint="name the file" if files else "pass the folder that save_pretrained wrote",
+    )
+
+
+def load_model(source: Source, *, dtype: torch.dtype | None = None) -> nn.Module:
+    """Load the model in evaluation mode, if it fits into memory.
+
+    Args:
+        source: Where it lies.
+        dtype: In which dtype to load it; that of the checkpoint by default.
+
+    Returns:
+        The model without its task head.
+
+    Raises:
+        BadInputError: The checkpoint cannot be read, or the hub cannot be reached.
+        MissingExtraError: transformers, or for a GGUF file gguf and accelerate, is missing.
+        TooLargeError: It does not fit into memory; nothing was loaded.
+    """
+    library = transformers()
+    if source.gguf is not None:
+        _need_gguf()
+    config = _from(source, library.AutoConfig)
+    _refuse_too_large(source, config, dtype)
+    if source.gguf is not None and dtype is None:
+        dtype = torch.float32  # the weights are unpacked from a few bits
+    chosen = {} if dtype is None else {"dtype": dtype}
+    return _from(source, library.AutoModel, **chosen).eval()
+
+
+def load_tokenizer(source: Source) -> Any:
+    """Load the tokenizer of a model.
+
+    Raises:
+        BadInputError: There is none.
+    """
+    return _from(source, transformers().AutoTokenizer, "a tokenizer")
+
+
+def with_new_weights(model: nn.Module, seed: int = 0) -> nn.Module:
+    """Return the same model as it starts: weights drawn by its own initialisation."""
+    config: Any = type(model.config).from_dict(model.config.to_dict())  # type: ignore[union-attr]
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = type(model)(config)
+    return made.to(next(model.parameters()).dtype).eval()
+
+
+def transformers() -> Any:
+    """Return the library, or say how to install it."""
+    try:
+        import transformers as library
+    except ImportError:
+        raise needs_extra("transformers", "hub") from None
+    return library
+
+
+def parameter_count(config: Any) -> int:
+    """Return the number of parameters, from the shapes alone."""
+    with torch.device("meta"):
+        made = transformers().AutoModel.from_config(config)
+    return sum(each.numel() for each in made.parameters())
+
+
+def _need_gguf() -> None:
+    try:
+        import accelerate
+        import gguf
+    except ImportError as error:
+        raise needs_extra(str(error.name), "gguf") from None
+    del accelerate, gguf
+
+
+def _from(source: Source, kind: Any, what: str = "a checkpoint", **more: Any) -> Any:
+    try:
+        return kind.from_pretrained(source.place, **source.arguments(), **more)
+    except (OSError, ValueError, KeyError) as error:
+        reason = next((line for line in str(error).splitlines() if line), type(error).__name__)
+        if source.folder is None:
+            raise BadInputError(
+                f"expected a folder, or a hub id while online, got {source.place!r}; it could not "
+                "be fetched",
+                hint="download the model and pass its folder",
+            ) from None
+        raise BadInputError(
+            f"expected {what} in {source.place!r}: {reason}",
+            hint="save the model and its tokenizer into one folder",
+        ) from None
+
+
+def _refuse_too_large(source: Source, config: Any, dtype: torch.dtype | None) -> None:
+    """Refuse a model that would not fit, before its weights are read."""
+    free = available_bytes(torch.device("cpu"))
+    if free is None:
+        return
+    stored = getattr(config, "dtype", None)
+    stored = stored if isinstance(stored, torch.dtype) else torch.float32
+    used = dtype or (torch.float32 if source.gguf is not None else stored)
+    count = parameter_count(config)
+    needed = int(OVERHEAD * count * used.itemsize)
+    if needed <= free:
+        return
+    largest = int(free / OVERHEAD / used.itemsize)
+    short = int(OVERHEAD * count * 2)
+    smaller = f"in bfloat16 it needs {readable_bytes(short)}" if used.itemsize > 2 else ""
+    raise TooLargeError(
+        f"{count:,} parameters in {str(used).removeprefix('torch.')} need {readable_bytes(needed)} "
+        f"of memory, {readable_bytes(free)} is free" + (f"; {smaller}" if smaller else ""),
+        hint=f"choose a model of at most {largest:,} parameters, or a machine with more memory",
+    )
+
+
+def preprocessor_settings(source: Source) -> dict[str, Any]:
+    """Return the fields of preprocessor_config.json; none if there is no such file."""
+    folder = source.folder
+    path = None if folder is None else folder / "preprocessor_config.json"
+    if path is None or not path.is_file():
+        return {}
+    return json.loads(path.read_text(encoding="utf-8"))

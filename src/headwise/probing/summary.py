@@ -1,0 +1,189 @@
+"""What a scan shows: which layers use their rank, what is slack, what less would save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headwise.probing.rows import HeadRow, Scan, mean_of
+
+#: Bytes of one number, by dtype.
+_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+
+#: A layer uses its rank if the mean of its coarse ranks is at least this share of the tokens.
+MOST = 0.5
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The numbers behind the sentences; None where they are not known.
+
+    Attributes:
+        heads: Number of heads.
+        tokens: Mean number of tokens.
+        full_heads: Heads whose rank at 1e-8 is at least 99 % of the tokens.
+        coarse_share: Mean rank at 0.01, as a share of the tokens.
+        barrier_share: Mean hardmax rank, as a share of the tokens.
+        law_share: The same for random queries and keys.
+        using_layers: Layers whose mean rank at 0.01 is at least half of the tokens.
+        least_layer: The layer with the lowest mean rank at 0.01, and that mean.
+        query_key_need: Mean query-key rank as a share of the head dimension.
+        value_need: Mean rank of the output as a share of the value dimension.
+        saved_parameters: Parameters that a layer-wise smaller geometry would save, for all layers.
+        saved_kv_bytes: Bytes of KV cache per token that it would save, for all layers.
+        kv_bytes: Bytes of KV cache per token now.
+        rotary: Whether positions turn queries and keys, so that ranks cannot be cut exactly.
+    """
+
+    heads: int
+    tokens: float
+    full_heads: int | None
+    coarse_share: float | None
+    barrier_share: float | None
+    law_share: float | None
+    using_layers: tuple[str, ...]
+    least_layer: tuple[str, float] | None
+    query_key_need: float | None
+    value_need: float | None
+    saved_parameters: int | None
+    saved_kv_bytes: int | None
+    kv_bytes: int | None
+    rotary: bool
+
+
+def summary(found: Scan) -> Summary:
+    """Summarise a scan.
+
+    Args:
+        found: The scan.
+
+    Returns:
+        The numbers behind ``sentences``.
+    """
+    rows = found.rows
+    by_layer = {layer: _share(found.of_layer(layer), "coarse_rank") for layer in found.layers}
+    known = {layer: share for layer, share in by_layer.items() if share is not None}
+    ranks = [row for row in rows if row.rank_low is not None]
+    full = [row for row in ranks if (row.rank_low or 0) >= 0.99 * row.tokens]
+    savings = [_saved(found, layer) for layer in found.layers]
+    sure = [each for each in savings if each is not None]
+    whole = bool(sure) and len(sure) == len(savings)
+    least = min(known, key=lambda layer: known[layer]) if known else None
+    return Summary(
+        heads=len(rows),
+        tokens=sum(row.tokens for row in rows) / len(rows),
+        full_heads=len(full) if ranks else None,
+        coarse_share=_share(rows, "coarse_rank"),
+        barrier_share=_share(rows, "hardmax_rank"),
+        law_share=_share(rows, "law"),
+        using_layers=tuple(layer for layer, share in known.items() if share >= MOST),
+        least_layer=None if least is None else (least, known[least]),
+        query_key_need=_need(rows, "query_key_rank", "head_dim"),
+        value_need=_need(rows, "output_rank", "value_dim"),
+        saved_parameters=sum(each[0] for each in sure) if whole and found.width else None,
+        saved_kv_bytes=sum(each[1] for each in sure) if whole else None,
+        kv_bytes=sum(each[2] for each in sure) if whole else None,
+        rotary=any(row.head_dim is not None and row.form_rank is None for row in rows),
+    )
+
+
+def sentences(facts: Summary) -> Iterator[str]:
+    """Yield the summary in words, one sentence or two at a time.
+
+    Args:
+        facts: The numbers.
+
+    Yields:
+        Text without line breaks.
+    """
+    if facts.full_heads is not None:
+        yield (
+            f"{facts.full_heads} of {facts.heads} heads have (almost) full rank at 1e-8: at that "
+            "tolerance rank says little about a trained head."
+        )
+    if facts.coarse_share is not None and facts.least_layer is not None:
+        name, share = facts.least_layer
+        yield (
+            f"At 0.01 the mean rank is {facts.coarse_share:.0%} of the {facts.tokens:.0f} tokens. "
+            f"{len(facts.using_layers)} layers use at least half of their rank; {name} uses least, "
+            f"{share:.0%}."
+        )
+    if facts.barrier_share is not None and facts.law_share is not None:
+        yield (
+            f"Taken as hardmax, heads reach {facts.barrier_share:.0%} of the tokens; random "
+            f"queries and keys of this size reach {facts.law_share:.0%}."
+        )
+    if facts.query_key_need is not None and facts.value_need is not None:
+        yield (
+            f"On this input heads need {facts.query_key_need:.0%} of their query-key dimensions "
+            f"(logits to 0.1) and {facts.value_need:.0%} of their value dimensions (output to "
+            "1 %)."
+        )
+    yield from _savings(facts)
+
+
+def as_json(found: Scan) -> dict[str, Any]:
+    """Return a scan as values that JSON can write: summary, notes and rows.
+
+    Args:
+        found: The scan.
+
+    Returns:
+        A mapping with "summary", "notes", "rows" and, if it was measured, "initial".
+    """
+    written: dict[str, Any] = {
+        "summary": asdict(summary(found)),
+        "notes": list(found.notes),
+        "rows": [asdict(row) for row in found.rows],
+    }
+    if found.initial is not None:
+        written["initial"] = [asdict(row) for row in found.initial.rows]
+    return written
+
+
+def _savings(facts: Summary) -> Iterator[str]:
+    if facts.saved_kv_bytes is None or facts.kv_bytes is None:
+        return
+    parameters = "" if facts.saved_parameters is None else f"{facts.saved_parameters:,} parameters"
+    joined = f"{parameters} and " if parameters else ""
+    yield (
+        f"If every layer kept the largest need among its heads, it would save {joined}"
+        f"{facts.saved_kv_bytes:,} of {facts.kv_bytes:,} bytes of KV cache per token."
+    )
+    if facts.rotary:
+        yield (
+            "Positions turn the queries and keys of this model, so query-key ranks can only be cut "
+            "in pairs of dimensions: the saving is an upper limit."
+        )
+
+
+def _share(rows: list[HeadRow] | tuple[HeadRow, ...], column: str) -> float | None:
+    shares = [(getattr(row, column), row.tokens) for row in rows]
+    known = [value / tokens for value, tokens in shares if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _need(rows: tuple[HeadRow, ...], column: str, of: str) -> float | None:
+    pairs = [(getattr(row, column), getattr(row, of)) for row in rows]
+    known = [need / whole for need, whole in pairs if need is not None and whole is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _saved(found: Scan, layer: str) -> tuple[int, int, int] | None:
+    """Return parameters and KV bytes per token saved in one layer, and its bytes now."""
+    rows, kv_heads = found.of_layer(layer), found.kv_heads.get(layer)
+    first = rows[0]
+    known = mean_of(rows, "query_key_rank") is not None and mean_of(rows, "output_rank") is not None
+    if not known or kv_heads is None or first.head_dim is None or first.value_dim is None:
+        return None
+    keys = first.head_dim - max(_up(row.query_key_rank) for row in rows)
+    values = first.value_dim - max(_up(row.output_rank) for row in rows)
+    slack = max(keys, 0) + max(values, 0)
+    parameters = (found.width or 0) * (len(rows) + kv_heads) * slack
+    each = kv_heads * _BYTES.get(first.dtype, 4)
+    return parameters, each * slack, each * (first.head_dim + first.value_dim)
+
+
+def _up(value: float | None) -> int:
+    return 0 if value is None else -int(-value // 1)
