@@ -7,10 +7,11 @@ import torch
 from torch import nn
 
 from headwise.attention import Causal, HeadGeometry, mha
+from headwise.attention.masks import Allowed, SlidingWindow
 from headwise.errors import BadInputError
 from headwise.models import EncoderStack
-from headwise.probing import scan
-from headwise.probing.scanning import COARSE
+from headwise.probing import scan, sentences, summary, write_report
+from headwise.probing.numbers import COARSE, head_numbers, without_masked_rows
 
 TOKENS = torch.randn(2, 9, 12, generator=torch.Generator().manual_seed(0))
 
@@ -37,6 +38,7 @@ def test_every_number_is_that_of_the_matrix():
             "stable_rank": values.square().sum(-1) / values[:, 0].square(),
             "energy_90": (energy.cumsum(-1) < 0.9).sum(-1) + 1,
             "logit_scale": torch.stack([each.std() for each in logits]),
+            "hardmax_rank": torch.tensor([len(each.argmax(-1).unique()) for each in logits]),
         }
         for name, each in wanted.items():
             assert getattr(row, name) == pytest.approx(float(each.double().mean()), rel=1e-9), name
@@ -51,6 +53,7 @@ def test_planted_ranks_are_found():
         layer.projection.query.weight.zero_()
     for row in scan(layer, TOKENS).rows:
         assert (row.rank, row.coarse_rank, row.energy_90) == (1.0, 1.0, 1.0)
+        assert (row.query_key_rank, row.form_rank, row.output_rank) == (0.0, 0, 1.0)
         assert row.effective_rank == pytest.approx(1.0, abs=1e-6)
         assert row.logit_scale == 0.0
 
@@ -91,3 +94,108 @@ def test_bad_activations_are_refused_with_the_layer():
         broken.blocks[1].attention.projection.key.weight.fill_(torch.nan)
     with pytest.raises(BadInputError, match=r"NaN or infinity in layer 'blocks\.1\.attention'"):
         scan(broken, TOKENS)
+
+
+def test_planted_query_key_and_output_ranks_are_found():
+    """Two of four query dimensions are silent, one value dimension alone speaks."""
+    layer = mha(HeadGeometry.standard(12, heads=3), temperature=0.5)
+    with torch.no_grad():
+        layer.projection.query.weight.unflatten(0, (3, 4))[:, 2:] = 0
+        layer.projection.value.weight.unflatten(0, (3, 4))[:, 1:] = 0
+    for row in scan(layer, TOKENS).rows:
+        assert (row.query_key_rank, row.logit_rank, row.form_rank) == (2.0, 2.0, 2)
+        assert row.output_rank == 1.0
+        assert (row.head_dim, row.value_dim) == (4, 4)
+
+
+def test_the_ranks_that_suffice_suffice():
+    """The head's own logits and output, cut to the reported ranks, stay as close as stated."""
+    layer = mha(HeadGeometry.standard(12, heads=3), temperature=0.3)
+    view, found = layer.view(TOKENS[:1]), scan(layer, TOKENS[:1])
+    for row in found.rows:
+        logits = view.logits().values[0, row.head]
+        centred = logits - logits.mean(-1, keepdim=True)
+        mixed = (view.matrix() @ view.values.double())[0, row.head]
+        for matrix, rank, limit in (
+            (centred, int(row.query_key_rank), 0.1 * centred.numel() ** 0.5),
+            (mixed, int(row.output_rank), 0.01 * mixed.norm()),
+        ):
+            values = torch.linalg.svdvals(matrix)
+            assert values[rank:].norm() <= limit * (1 + 1e-6)
+            assert rank == 0 or values[rank - 1 :].norm() > limit * (1 - 1e-6)
+
+
+def test_the_law_stands_beside_heads_without_odd_masks():
+    from headwise import expected_rank
+
+    rows = scan(model(), TOKENS).rows
+    wanted = 9 * expected_rank(9, 4, method="instant").ratio
+    assert {row.law for row in rows} == {wanted}
+    assert {row.law for row in scan(model(), (TOKENS, Causal() & SlidingWindow(3))).rows} == {None}
+
+
+def test_layers_and_heads_can_be_chosen():
+    whole, built = None, model()
+    whole = scan(built, TOKENS)
+    some = scan(built, TOKENS, layers=[1], heads=[0, 2])
+    assert some.rows == (whole.rows[3], whole.rows[5])
+    assert scan(built, TOKENS, layers=["blocks.1.attention"], heads=[0, 2]).rows == some.rows
+    with pytest.raises(BadInputError, match=r"expected layers among 0 … 1"):
+        scan(built, TOKENS, layers=[7])
+
+
+def test_another_start_stands_beside():
+    one, other = model(), model()
+    with torch.no_grad():
+        other.blocks[0].attention.projection.query.weight.zero_()
+    found = scan(one, TOKENS, against=other)
+    assert found.rows == scan(one, TOKENS).rows
+    assert found.initial.rows[0].coarse_rank == 1.0
+
+
+def test_rows_that_attend_to_nothing_are_left_out_and_counted():
+    layer = mha(HeadGeometry.standard(12, heads=3))
+    allowed = torch.ones(9, 9, dtype=torch.bool).tril()
+    allowed[4] = False
+    view = layer.view(TOKENS[:1], mask=Allowed(allowed)).detached()
+    seen = without_masked_rows(view.head(0, 1))
+    assert seen[1] == 1
+    rows = [i for i in range(9) if i != 4]
+    logits = layer.view(TOKENS[:1], mask=Causal()).detached().logits().values[0, 1][rows]
+    torch.testing.assert_close(seen[0].logits().values[0, 0], logits)
+    numbers = head_numbers(view.head(0, 1))
+    values = torch.linalg.svdvals(torch.softmax(logits, -1))
+    assert numbers.values["rank_low"] == int((values >= 1e-8).sum())
+    assert numbers.excluded == 1
+
+
+def test_csv_has_every_row_and_the_start(tmp_path):
+    found = scan(model(), TOKENS, against=model())
+    lines = found.write_csv(tmp_path / "rows.csv").read_text().splitlines()
+    assert len(lines) == 7
+    assert lines[0].startswith("layer,head,coarse_rank")
+    assert "initial_coarse_rank" in lines[0]
+
+
+def test_the_summary_counts_what_it_says():
+    found = scan(model(), TOKENS)
+    facts = summary(found)
+    assert (facts.heads, facts.tokens) == (6, 9.0)
+    shares = [row.coarse_rank / row.tokens for row in found.rows]
+    assert facts.coarse_share == pytest.approx(sum(shares) / 6)
+    slack = {
+        layer: max(0, 4 - max(math.ceil(row.query_key_rank) for row in found.of_layer(layer)))
+        + max(0, 4 - max(math.ceil(row.output_rank) for row in found.of_layer(layer)))
+        for layer in found.layers
+    }
+    assert facts.saved_kv_bytes == sum(3 * 4 * each for each in slack.values())
+    assert facts.kv_bytes == 2 * 3 * 4 * 8
+    assert all("None" not in line for line in sentences(facts))
+
+
+def test_the_page_needs_no_other_host_and_names_every_layer(tmp_path):
+    found = scan(model(), TOKENS, against=model())
+    text = write_report(found, tmp_path / "page.html", "Ranks of a model").read_text()
+    assert text.count("<svg") == 12
+    assert "blocks.1.attention" in text
+    assert "src=" not in text

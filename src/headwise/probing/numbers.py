@@ -13,7 +13,7 @@ from torch import Tensor
 from headwise.attention.masks import Additive, Grid
 from headwise.attention.view import AttentionMaps, AttentionView
 from headwise.spectra import LogWeights, measure
-from headwise.spectra.hardmax import hardmax_rank
+from headwise.spectra.measuring import hardmax_rank
 from headwise.spectra.ranks import numerical_rank
 
 #: A trained head is nearly always full at 1e-8. Dropping every singular value below 1e-2 changes
