@@ -43,10 +43,13 @@ def test_kinds_read_back(spec):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: tiny(rank=3), "rank 3 does not divide the width 4"),
+        (lambda: tiny(rank=3), "expected a rank that divides the width 4, got 3"),
         (lambda: tiny(sequences=20), "a multiple of batch=8"),
         (lambda: tiny(seeds=()), "at least 1 item"),
-        (lambda: TrainInContext(heads=5, width=48), "5 heads do not divide the width 48"),
+        (
+            lambda: TrainInContext(heads=5, width=48),
+            "expected heads that divide the width 48, got 5",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_training(make, words):

@@ -50,13 +50,13 @@ class TestViT:
         assert [v.queries.shape for v in found.values()] == [(2, 3, 5, 2)] * 2
 
     def test_other_images_are_refused(self):
-        with pytest.raises(BadInputError, match=r"images of shape \(3, 9, 9\) came, \(3, 8, 8\)"):
+        with pytest.raises(
+            BadInputError, match=r"expected images of shape \(3, 8, 8\), got \(3, 9, 9\)"
+        ):
             self.model()(tokens(2, 3, 9, 9))
 
     def test_patches_must_tile(self):
-        with pytest.raises(
-            BadInputError, match=r"patches of 3 do not tile images of 8; .* 1, 2, 4"
-        ):
+        with pytest.raises(BadInputError, match=r"divides the image size 8, got 3; .* 1, 2, 4"):
             Images(size=8, patch=3, channels=3)
 
 

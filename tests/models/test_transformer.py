@@ -175,11 +175,11 @@ def test_the_rank_papers_block_is_a_style():
     [
         (
             lambda: EncoderStack(GEOMETRIES["full"], depth=0, mlp_width=7),
-            "depth must be at least 1, got 0",
+            "expected depth of at least 1, got 0",
         ),
         (
             lambda: EncoderStack(GEOMETRIES["full"], depth=1, mlp_width=0),
-            "mlp_width must be at least 1",
+            "expected mlp_width of at least 1",
         ),
     ],
 )

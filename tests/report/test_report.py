@@ -188,11 +188,11 @@ def test_the_style_of_others_is_left_alone():
 
 
 def test_lines_and_rows_must_fit():
-    with pytest.raises(BadInputError, match="3 places has 1 values"):
+    with pytest.raises(BadInputError, match="expected 3 values, got 1"):
         Line((1, 2, 3), (1,))
-    with pytest.raises(BadInputError, match="2 points has 1 half widths"):
+    with pytest.raises(BadInputError, match="expected 2 half widths for a curve, got 1"):
         Curve("x", Line((1, 2), (1, 2)), (0.1,))
-    with pytest.raises(BadInputError, match="row 2 has 1 cells under 2 columns"):
+    with pytest.raises(BadInputError, match="expected 2 cells in row 2, got 1"):
         Table(("a", "b"), ((1, 2), (1,)))
 
 

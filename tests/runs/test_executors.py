@@ -164,7 +164,7 @@ def test_addresses_that_are_none(address):
 
 
 def test_no_workers_do_no_work():
-    with pytest.raises(BadInputError, match="0 workers do no work; pass at least 1"):
+    with pytest.raises(BadInputError, match="expected at least 1 worker, got 0"):
         LocalExecutor(workers=0)
 
 

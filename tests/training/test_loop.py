@@ -177,7 +177,7 @@ def test_variants_of_other_shapes_are_refused():
 
 
 def test_one_model_means_one():
-    with pytest.raises(BadInputError, match="pass one seed and one rate"):
+    with pytest.raises(BadInputError, match="expected one seed and one learning rate"):
         train_one(VARIANTS["r=1"], TASK, settings())
 
 

@@ -1,1 +1,1 @@
-"""The kinds of question that can be asked: one Spec per file; ``kinds`` is their closed union."""
+"""The kinds of questions that runs can ask: one Spec per file; ``kinds`` is their closed union."""

@@ -1,4 +1,4 @@
-"""What do lower bounds say of H heads of rank r in d dimensions?"""
+"""What do the lower bounds say about H heads of rank r in d dimensions?"""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headwise.runs import Row, Spec
 
 
 class BoundHeads(Spec, frozen=True):
-    """The least error of these heads on the nearer of two neighbours, and the heads it takes.
+    """The least error of these heads on the nearer of two neighbours, and the heads an error needs.
 
-    ``values`` says which value matrices the heads may have, ``error`` for which error heads
-    are counted. The plateau is the error that is left when degree 1 is had and nothing more.
+    ``values`` chooses the value matrices that the heads may have, ``error`` the error for which
+    heads are counted. The plateau is the error that remains once degree 1 is captured.
 
     >>> row = BoundHeads(width=64, rank=1, heads=64, values="identity").ask()
     >>> round(row["bound"], 4), round(row["plateau"], 4), round(row["log10_heads_needed"], 2)
@@ -36,7 +36,7 @@ class BoundHeads(Spec, frozen=True):
         return self
 
     def ask(self) -> Row:
-        """The bound, the plateau and the logarithm of the number of heads needed."""
+        """Return the bound, the plateau and the logarithm of the number of heads needed."""
         from headwise.theory.harmonics import (
             Values,
             energies,

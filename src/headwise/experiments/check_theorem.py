@@ -44,7 +44,7 @@ HeadsPaperLabel = Literal[
     "Two-layer construction",
 ]
 
-#: Statements that neither paper prints.
+#: Statements that are in neither paper.
 OwnLabel = Literal[
     "Gap lemma",
     "Row gaps",
@@ -60,7 +60,7 @@ Label = Literal[RankPaperLabel, HeadsPaperLabel, OwnLabel]
 
 
 class CheckTheorem(Spec, frozen=True):
-    """Check one statement: a simulation that must hold, and a violator that must not.
+    """Check one statement: a simulation that must hold, and a violator that must fail.
 
     >>> row = CheckTheorem(statement="Lemma 1").ask()
     >>> row["holds"], row["violator_rejected"]
@@ -74,7 +74,7 @@ class CheckTheorem(Spec, frozen=True):
     seed: int = 0
 
     def ask(self) -> Row:
-        """Return what decides the conclusion, and whether simulation and violator behave."""
+        """Return whether the simulation holds and the violator fails, with the deciding numbers."""
         from headwise.theory.theorems import STATEMENTS
 
         (statement,) = (one for one in STATEMENTS if one.label == self.statement)

@@ -1,4 +1,4 @@
-"""How well does a layer that was written down, not trained, find the nearest neighbour?"""
+"""How well does a layer with hand-written weights find the nearest neighbour?"""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Finder = Callable[[Tensor, Tensor], Tensor]
 class Construction(Spec, frozen=True):
     """The error of a construction on N points of the sphere; two points are orthonormal.
 
-    ``hardmax`` is one full-rank head, ``softmax`` the same at temperature ``heat``, ``tally``
-    one rank-1 softmax head per coordinate with logits ``heat``·x_j·y_j and a threshold on
-    their sum, for two points.
+    ``hardmax`` is one full-rank head, ``softmax`` the same at temperature ``heat``. ``tally``, for
+    two points, is one rank-1 softmax head per coordinate with logits ``heat``·x_j·y_j and a
+    threshold on their sum.
 
     >>> Construction(layer="hardmax", width=4, tokens=7, samples=100).ask()["error"]
     0.0
@@ -50,7 +50,7 @@ class Construction(Spec, frozen=True):
         return self
 
     def ask(self) -> Row:
-        """The mean squared error and the share of wrong answers, on fresh points."""
+        """Return the mean squared error and the share of wrong answers on fresh points."""
         points, y = self._points()
         nearer = (points @ y.unsqueeze(-1)).squeeze(-1).argmax(-1)
         target = points[torch.arange(len(points)), nearer]
@@ -79,7 +79,7 @@ class Construction(Spec, frozen=True):
 
 
 def _tallied(width: int, tau: float) -> Finder:
-    """Tally in the scratchpad, then a threshold on its sign: what an MLP behind it would do."""
+    """Apply a threshold to the sign of the scratchpad, as an MLP after the layer would."""
     layer = softmax_tally(width, tau)
 
     def find(pair: Tensor, y: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What rank do the usual ways of asking report of the same heads, in the usual precisions?"""
+"""What rank do common ways of counting report for the same heads, in common precisions?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwise.runs import Row, Spec, device
 from headwise.shapes import Float, Int
 from headwise.spectra import Counts, LogWeights, count
 
-#: Matrices and ε in, one rank for each matrix out.
+#: Maps matrices and ε to one rank for each matrix.
 Ranks = Callable[[Tensor, float], Tensor]
 
 _WIDE = {"float64": torch.float64, "float32": torch.float32}
@@ -26,7 +26,7 @@ _WIDE = {"float64": torch.float64, "float32": torch.float32}
 
 @dataclass(frozen=True)
 class Way:
-    """A way to a rank: how attention is stored, what is asked, and the precision it is done in."""
+    """A way to count a rank: how attention is stored, the method, and its precision."""
 
     stored: str
     method: str
@@ -38,11 +38,10 @@ class CountByMethod(Spec, frozen=True):
     """Rank over length of independent random heads, one row for each way of counting.
 
     The heads are those of the rank paper: inputs and weights N(0, 1), T = √d_h unless
-    ``temperature`` says otherwise. ``float32`` is attention computed in float32 from rounded
-    queries and keys; ``bfloat16`` and ``float16`` are the float64 matrix rounded, the least
-    that such a pipeline does. Torch decomposes neither, so they are widened first. Headwise is
-    asked twice: of the float64 logits (the truth, with a certificate) and of the float32 copy
-    (an interval).
+    ``temperature`` is given. ``float32`` is attention computed in float32 from rounded queries and
+    keys. ``bfloat16`` and ``float16`` are the float64 matrix, rounded; torch cannot decompose them,
+    so they are widened first. headwise counts twice: from the float64 logits (the truth, with a
+    certificate) and from the float32 copy (an interval).
 
     >>> rows = CountByMethod(head_dim=4, tokens=20, width=32, heads=3).ask()
     >>> rows[0]["method"], rows[0]["low"] == rows[0]["high"], rows[0]["agreeing"]
@@ -60,7 +59,7 @@ class CountByMethod(Spec, frozen=True):
     seed: int = 0
 
     def ask(self) -> list[Row]:
-        """One row per way; ``agreeing`` is of how many heads it does not contradict the truth."""
+        """Return one row per way; ``agreeing`` counts the heads where it fits the truth."""
         source, copies = self._matrices()
         truth = count(source, self.epsilon)
         rows = [_row("float64", "headwise", "float64") | _statistics(truth, truth, self.tokens)]
@@ -90,20 +89,12 @@ class CountByMethod(Spec, frozen=True):
 
 
 def svd_ranks(matrices: Float[Tensor, "heads n n"], epsilon: float) -> Int[Tensor, " heads"]:
-    """Singular values of at least ε, as a plain decomposition finds them.
-
-    >>> svd_ranks(torch.eye(3, dtype=torch.float64)[None], 1e-8)
-    tensor([3])
-    """
+    """Count singular values of at least ε by a plain decomposition."""
     return (torch.linalg.svdvals(matrices) >= epsilon).sum(-1)
 
 
 def gram_ranks(matrices: Float[Tensor, "heads n n"], epsilon: float) -> Int[Tensor, " heads"]:
-    """Square roots of the eigenvalues of AᵀA that are at least ε.
-
-    >>> gram_ranks(torch.eye(3, dtype=torch.float64)[None], 1e-8)
-    tensor([3])
-    """
+    """Count square roots of eigenvalues of AᵀA that are at least ε."""
     squares = torch.linalg.eigvalsh(matrices.mT @ matrices)
     return (squares.clamp(min=0).sqrt() >= epsilon).sum(-1)
 
@@ -116,7 +107,7 @@ def _numpy_default(matrices: Tensor, _: float) -> Tensor:
     return torch.as_tensor(np.linalg.matrix_rank(matrices.cpu().numpy()))
 
 
-#: Every way that is not headwise's own.
+#: The ways of counting other than headwise's own.
 WAYS = (
     Way("float64", "svd at ε", "float64", svd_ranks),
     Way("float64", "√eig(AᵀA) at ε", "float64", gram_ranks),
@@ -140,12 +131,12 @@ def _row(stored: str, method: str, arithmetic: str) -> Row:
 
 
 def _sure(ranks: Tensor) -> Counts:
-    """Ranks as their method gives them: one number each, and no doubt."""
+    """Return ranks as intervals of one number."""
     return Counts(ranks, ranks, torch.zeros(ranks.shape, dtype=torch.float64), ())
 
 
 def _statistics(counts: Counts, truth: Counts, tokens: int) -> Row:
-    """Ends of the interval on average, how they spread, and how many heads are right."""
+    """Return the mean ends of the interval, their spread, and how many heads are right."""
     low, high = (part.double().cpu() / tokens for part in (counts.low, counts.high))
     middle = (low + high) / 2
     heads = middle.numel()

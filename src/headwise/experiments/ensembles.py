@@ -1,7 +1,7 @@
-"""Train specs that differ in rank or heads alone as one ensemble, with checkpoints.
+"""Train specs that differ only in rank or heads as one ensemble, with checkpoints.
 
 Heads times rank is the same for all specs of a group, so their parameters stack. This fills a GPU
-that a few small models would leave idle. The answers are those of the single runs, up to rounding.
+that a few small models would leave idle. The answers are those of single runs, up to rounding.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headwise.training.curve import Sink, nowhere
 
 Run = TypeVar("Run", bound=TrainedSpec)
 
-#: Steps of a run that are not worth a line.
+#: Runs of at most this many steps print no line.
 FIRST_TOLD = 100
 
 
@@ -37,17 +37,10 @@ class EnsembleExecutor:
 
     Args:
         device: Where to train, such as "cpu" or "cuda".
-        scratch: Folder for checkpoints. A group that was stopped goes on from its checkpoint.
+        scratch: Folder for checkpoints. A group that was stopped resumes from its checkpoint.
         seconds: Start no group after this many seconds.
         order: Whether the cheap or the expensive groups come first.
         say: Called with a line of progress now and then.
-
-    >>> from headwise.experiments.train_neighbours import TrainNeighbours
-    >>> small = {"width": 4, "tokens": 3, "mlp_width": 8, "batch": 8, "sequences": 16}
-    >>> specs = [TrainNeighbours(rank=r, steps=2, epoch=2, **small) for r in (1, 4)]
-    >>> executor = EnsembleExecutor()
-    >>> [outcome.rows[0]["heads"] for outcome in executor.outcomes(specs, lambda spec: None)]
-    [4, 1]
     """
 
     def __init__(
@@ -96,7 +89,7 @@ class EnsembleExecutor:
         except Exception as error:
             yield from self._failures(group, error, start)
         else:
-            # The time of a group is shared out equally.
+            # The time of a group is divided equally among its specs.
             seconds = (time.perf_counter() - start) / len(runs)
             for spec, rows in zip(runs, checked, strict=True):
                 yield Answer(spec.key, rows, stamp(spec, self._device, seconds))
@@ -129,7 +122,7 @@ class EnsembleExecutor:
 
 
 def stackable(specs: Iterable[Run]) -> list[list[Run]]:
-    """Group the specs that can train together, in the order of their first."""
+    """Group the specs that can train together, in the order of the first spec of each group."""
     groups: dict[str, list[Run]] = {}
     for spec in specs:
         rest = {name: v for name, v in spec.content.items() if name not in spec.stacks_over}
@@ -139,12 +132,7 @@ def stackable(specs: Iterable[Run]) -> list[list[Run]]:
 
 
 def having(specs: Iterable[Spec], only: Mapping[str, str]) -> list[Spec]:
-    """Return the specs whose fields have these values, written as text.
-
-    >>> from headwise.runs.examples import Square
-    >>> [spec.number for spec in having([Square(number=n) for n in (1, 2)], {"number": "2.0"})]
-    [2.0]
-    """
+    """Return the specs whose fields have these values, written as text."""
     specs = list(specs)
     fields = {name for spec in specs for name in spec.content}
     unknown = [name for name in only if specs and name not in fields]

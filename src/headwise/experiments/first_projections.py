@@ -1,8 +1,7 @@
-"""Queries and keys of the first layer, shared by questions that differ in the head dimension alone.
+"""Share queries and keys of the first layer between specs that differ only in head dimension.
 
-A layer of H heads has the same weights however its columns are cut into heads, so a sweep over
-head dimensions multiplies the same matrices again and again: most of its time, where heads are
-wide. The last product is kept.
+The weights of a layer do not depend on how their columns are cut into heads, so a sweep over head
+dimensions multiplies the same matrices again and again. The last product is kept.
 """
 
 from __future__ import annotations
@@ -23,18 +22,13 @@ from headwise.experiments.initial_stack import (
 )
 from headwise.randomness import stream
 
-#: Numbers in queries, and as many in keys, beyond which nothing is kept: 2²³ are 64 MiB.
+#: The most numbers in queries (and as many in keys) that are kept: 2²³ are 64 MiB.
 KEPT_AT_MOST = 2**23
 
 
 @dataclass(frozen=True)
 class FirstLayer:
-    """What queries and keys of the first layer depend on; no norm stands before it.
-
-    >>> first = FirstLayer("normal(0,1)", 0.0, (2, 5, 8), 8, "normal(0,1)", seed=0)
-    >>> first.projections().queries.shape
-    torch.Size([2, 5, 8])
-    """
+    """Everything that queries and keys of the first layer depend on; there is no norm before it."""
 
     inputs: InputLaw
     shift: float
@@ -45,25 +39,25 @@ class FirstLayer:
 
     @property
     def kept(self) -> bool:
-        """Whether they are few enough numbers to be kept."""
+        """Whether the product is small enough to be kept."""
         return self.sizes[0] * self.sizes[1] * max(self.inner, self.sizes[2]) <= KEPT_AT_MOST
 
     def tokens(self) -> Tensor:
-        """The inputs, drawn on the CPU, so that a spec has the same ones on every device."""
+        """Draw the inputs on the CPU, so that a spec has the same ones on every device."""
         return random_tokens(self.inputs, self.sizes, stream(self.seed, "inputs")) + self.shift
 
     def projections(self) -> Projections:
-        """Queries and keys, computed."""
+        """Compute queries and keys."""
         return self._with(self.tokens())
 
     def _with(self, tokens: Tensor) -> Projections:
-        # Cut into heads of one column or of many, the weights are the same.
+        # The weights are the same for heads of one column and of many.
         shape = StackShape(self.sizes[2], self.inner, heads=1, weights=self.weights, norm="none")
         return InitialLayer(shape, self.seed, 1).projections(tokens)
 
 
 class Beginning(NamedTuple):
-    """The inputs, their description, and what the first layer reads in them if it is known."""
+    """The inputs, their description, and queries and keys of the first layer if known."""
 
     tokens: Tensor
     told: dict[str, float]
@@ -72,22 +66,13 @@ class Beginning(NamedTuple):
 
 @lru_cache(maxsize=1)
 def shared_beginning(first: FirstLayer) -> Beginning:
-    """From memory if the same was asked for last. It is not to be changed.
-
-    >>> first = FirstLayer("normal(0,1)", 0.0, (2, 5, 8), 8, "normal(0,1)", seed=0)
-    >>> shared_beginning(first) is shared_beginning(first)
-    True
-    """
+    """Return the inputs, cached from the last call if it was the same; do not change them."""
     tokens = first.tokens()
     return Beginning(tokens, told_of(tokens), first._with(tokens))
 
 
 def told_of(tokens: Tensor) -> dict[str, float]:
-    """What a row tells of the tokens that enter a layer.
-
-    >>> told_of(torch.ones(1, 3, 2, dtype=torch.float64))
-    {'input_mean': 1.0, 'input_spread': 0.0, 'collapse': 0.0}
-    """
+    """Return statistics of the tokens that enter a layer, for a row."""
     return {
         "input_mean": float(tokens.mean()),
         "input_spread": float(tokens.std()),

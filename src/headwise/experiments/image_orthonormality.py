@@ -13,7 +13,7 @@ from headwise.runs import Row, Spec
 
 
 class ImageOrthonormality(Spec, frozen=True):
-    """The rank paper's measure, of the patches of images embedded in ``head_dim`` dimensions.
+    """The rank paper's measure for image patches embedded in ``head_dim`` dimensions.
 
     >>> row = ImageOrthonormality(dataset="digits", patch=2, head_dim=16, batch=8).ask()
     >>> row["tokens"], 0 < row["mean"] < 1 / 16
@@ -31,7 +31,7 @@ class ImageOrthonormality(Spec, frozen=True):
     seed: int = 0
 
     def ask(self) -> Row:
-        """Mean and spread of the measure over the batch."""
+        """Return mean and spread of the measure over the batch."""
         from headwise.spectra import Estimate
 
         vectors, stack, facts = self._embedding().entered()
@@ -51,6 +51,6 @@ class ImageOrthonormality(Spec, frozen=True):
         }
 
     def _embedding(self) -> ImageRank:
-        """The question about rank that embeds the same patches in as many dimensions."""
+        """Return the rank spec that embeds the same patches in as many dimensions."""
         shared = self.model_dump(include={"dataset", "head_dim", "patch", "batch", "start", "seed"})
         return ImageRank(width=self.head_dim, heads=1, **shared)

@@ -1,4 +1,4 @@
-"""Tokens on their way through attention layers at initialisation, with every head's logits.
+"""Pass tokens through attention layers at initialisation, with the logits of every head.
 
 Heads are taken a few at a time: all logits of a wide layer together would be gigabytes.
 """
@@ -19,17 +19,17 @@ from headwise.randomness import stream
 from headwise.shapes import Float
 from headwise.spectra import LogWeights
 
-#: How weights begin: N(0, 1), or Xavier's uniform law for each whole matrix.
+#: Initial weights: N(0, 1), or Xavier's uniform rule for each whole matrix.
 WeightLaw = Literal["normal(0,1)", "xavier"]
 
-#: Numbers in the logits that are held at once: 2²² are 32 MiB.
+#: The most logits in memory at once: 2²² are 32 MiB.
 LOGITS_AT_ONCE = 2**22
 
-#: The same where a processor counts: 8 MiB stay near it until they are counted.
+#: The same if ranks are counted on a CPU: 8 MiB stay in its cache.
 LOGITS_NEAR = 2**20
 
-#: Numbers in queries, and as many in keys, that are held at once: a few columns by themselves
-#: would be multiplied at a fraction of the speed.
+#: Numbers in queries (and as many in keys) that are multiplied at once: a product of few columns
+#: would run at a fraction of the speed.
 PROJECTED_AT_ONCE = 2**21
 
 
@@ -39,14 +39,11 @@ QUERIES_KEYS = ("queries", "keys")
 
 @dataclass(frozen=True)
 class StackShape:
-    """One layer after another, all of the same shape.
+    """A stack of layers of the same shape.
 
     A layer is attention and, if ``mlp_width`` is not 0, a ReLU MLP. ``skip`` adds each part's
     input to its output; ``norm`` is a layer norm after each part ("post"), before each
     ("pre"), or nowhere ("none").
-
-    >>> StackShape(width=8, head_dim=4, heads=2).mlp_width
-    512
     """
 
     width: int
@@ -60,23 +57,16 @@ class StackShape:
 
 
 class Projections(NamedTuple):
-    """Queries and keys of all heads beside one another, (batch, n, heads · d_h)."""
+    """Queries and keys of all heads side by side, (batch, n, heads · d_h)."""
 
     queries: Tensor
     keys: Tensor
 
 
 class InitialLayer:
-    """One layer at initialisation, its weights drawn from streams of their own.
+    """One layer at initialisation; each of its weights has its own random stream.
 
-    ``projections`` of the tokens it will be given, if known already, are not computed again.
-
-    >>> layer = InitialLayer(StackShape(width=8, head_dim=4, heads=2), seed=0, number=1)
-    >>> tokens = torch.ones(3, 5, 8, dtype=torch.float64)
-    >>> [found.values.shape for found in layer.logits(tokens)]
-    [torch.Size([2, 3, 5, 5])]
-    >>> layer(tokens).shape
-    torch.Size([3, 5, 8])
+    Pass ``projections`` if they are already known, to save computing them again.
     """
 
     def __init__(
@@ -95,24 +85,24 @@ class InitialLayer:
 
     @cached_property
     def _reading(self) -> tuple[Tensor, Tensor]:
-        """The weights of queries and keys."""
+        """Return the weights of queries and keys."""
         queries, keys = (self._weights(n, self._shape.width, self._inner) for n in QUERIES_KEYS)
         return queries, keys
 
     def projections(self, tokens: Float[Tensor, "b n d"]) -> Projections:
-        """Queries and keys of all heads."""
+        """Return queries and keys of all heads."""
         tokens = self._read(tokens)
         return Projections(*(tokens @ weights for weights in self._reading))
 
     def logits(self, tokens: Float[Tensor, "b n d"]) -> Iterator[LogWeights]:
-        """q·k/T of every head, (heads, batch, n, n), a few heads at a time."""
+        """Yield q·k/T, (heads, batch, n, n), a few heads at a time."""
         near = tokens.device.type == "cpu"
         limit = LOGITS_NEAR if near else LOGITS_AT_ONCE
         for queries, keys, _ in self._heads(self._read(tokens), limit):
             yield logits(queries, keys, temperature=self._shape.temperature)
 
     def __call__(self, tokens: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
-        """What the layer makes of its tokens."""
+        """Return the output of the layer."""
         tokens = self._joined(tokens, self._attend(self._read(tokens)))
         if self._shape.mlp_width == 0:
             return tokens
@@ -120,7 +110,7 @@ class InitialLayer:
 
     @property
     def temperature(self) -> float:
-        """What logits are divided by."""
+        """The divisor of the logits."""
         given = self._shape.temperature
         return default_temperature(self._shape.head_dim) if given is None else given
 
@@ -135,7 +125,7 @@ class InitialLayer:
         return weight.to(self._device)
 
     def _heads(self, tokens: Tensor, limit: int) -> Iterator[tuple[Tensor, Tensor, slice]]:
-        """Queries and keys, (heads, batch, n, d_h), of as many heads as ``limit`` logits allow."""
+        """Yield queries and keys (heads, batch, n, d_h), a few heads at a time."""
         batch, n, _ = tokens.shape
         together = max(1, limit // (batch * n * n))
         for queries, keys, first in self._projected(tokens, together):
@@ -144,13 +134,13 @@ class InitialLayer:
                 yield queries[own], keys[own], self._columns(first + start, len(queries[own]))
 
     def _projected(self, tokens: Tensor, together: int) -> Iterator[tuple[Tensor, Tensor, int]]:
-        """Queries and keys of many heads, in multiples of ``together``, and the first's number."""
+        """Yield queries and keys of multiples of ``together`` heads, and the first index."""
         batch, n, _ = tokens.shape
         fitting = PROJECTED_AT_ONCE // (batch * n * self._shape.head_dim)
         many = together * max(1, fitting // together)
         for first in range(0, self._shape.heads, many):
             part = self._columns(first, min(many, self._shape.heads - first))
-            # Copied once here: strided, they would be copied by every step that reads them.
+            # Copy once here: every later step would copy the strided tensor.
             queries, keys = (
                 _by_head(flat, self._shape.head_dim).contiguous()
                 for flat in self._flat(tokens, part)
@@ -158,13 +148,13 @@ class InitialLayer:
             yield queries, keys, first
 
     def _flat(self, tokens: Tensor, part: slice) -> Iterator[Tensor]:
-        """Queries, then keys, of the heads that lie there."""
+        """Return queries, then keys, of these heads."""
         if self._projections is not None:
             return (whole[..., part] for whole in self._projections)
         return (tokens @ weights[:, part] for weights in self._reading)
 
     def _columns(self, first: int, heads: int) -> slice:
-        """Where heads lie in the weights."""
+        """Return the columns of these heads in the weights."""
         return slice(first * self._shape.head_dim, (first + heads) * self._shape.head_dim)
 
     def _attend(self, tokens: Tensor) -> Tensor:
@@ -190,11 +180,7 @@ class InitialLayer:
 
 
 def collapse(tokens: Float[Tensor, "b n d"]) -> float:
-    """How far tokens are from all being equal: ‖X − 1·x̄ᵀ‖_F / ‖X‖_F, averaged over the batch.
-
-    >>> collapse(torch.ones(1, 3, 2, dtype=torch.float64))
-    0.0
-    """
+    """Return ‖X − 1·x̄ᵀ‖_F / ‖X‖_F, averaged over the batch: 0 if all tokens are equal."""
     apart = tokens - tokens.mean(dim=-2, keepdim=True)
     share = apart.flatten(1).norm(dim=1) / tokens.flatten(1).norm(dim=1)
     return float(share.mean())

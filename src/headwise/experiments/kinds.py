@@ -1,4 +1,4 @@
-"""Every kind of spec there is, as one closed union: what a file or a store may hold."""
+"""All kinds of specs as one closed union: what a file or a store may hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headwise.experiments.train_incontext import TrainInContext
 from headwise.experiments.train_neighbours import TrainNeighbours
 from headwise.experiments.train_pairs import TrainPairs
 
-#: Told apart by their ``kind``; pass this to ``headwise.runs.parsed_spec`` and ``read_specs``.
+#: The field ``kind`` selects the class; pass this to ``headwise.runs.parsed_spec``.
 Kinds = Annotated[
     BoundHeads
     | CheckTheorem

@@ -1,4 +1,4 @@
-"""What a trained layer's query-key forms M = W_Qᵀ W_K look like: angle to the identity, size."""
+"""Describe the query-key forms M = W_Qᵀ W_K of a trained layer: angle to the identity, size."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from headwise.shapes import Float
 def form_angles(
     queries: Float[Tensor, "h r d"], keys: Float[Tensor, "h r d"]
 ) -> tuple[Float[Tensor, " h"], Float[Tensor, " h"]]:
-    """For each head the angle of M to the identity, in degrees, and ‖M‖_F / √d.
+    """Return for each head the angle of M to the identity, in degrees, and ‖M‖_F / √d.
 
-    Nothing of size d × d is made: tr M = Σ W_Q∘W_K and ‖M‖² = Σ (W_Q W_Qᵀ)∘(W_K W_Kᵀ).
+    No d × d matrix is formed: tr M = Σ W_Q∘W_K and ‖M‖² = Σ (W_Q W_Qᵀ)∘(W_K W_Kᵀ).
 
-    >>> eye = torch.eye(3).double().unsqueeze(0)
-    >>> [found.tolist() for found in form_angles(-2 * eye, eye)]
-    [[180.0], [2.0]]
+    Returns:
+        Angles and sizes.
     """
     width = queries.shape[-1]
     trace = (queries * keys).sum((-2, -1))
@@ -31,12 +30,7 @@ def form_angles(
 
 
 def form_row(queries: Float[Tensor, "h r d"], keys: Float[Tensor, "h r d"]) -> Row:
-    """Median and quartiles over heads of the angle, and the median size.
-
-    >>> eye = torch.eye(3).double().unsqueeze(0)
-    >>> form_row(-2 * eye, eye)["angle"], form_row(-2 * eye, eye)["form_size"]
-    (180.0, 2.0)
-    """
+    """Return median and quartiles of the angle over heads, and the median size."""
     angle, size = form_angles(queries.double(), keys.double())
     low, middle, high = torch.quantile(angle, torch.tensor([0.25, 0.5, 0.75]).double()).tolist()
     return {

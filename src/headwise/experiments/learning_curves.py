@@ -1,4 +1,4 @@
-"""A training run as rows: one for each seed, with its curve and how it ended."""
+"""Turn a training run into rows: one for each seed, with its curve and its end."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ DIGITS = 6
 
 
 def seed_rows(trained: Trained) -> list[Row]:
-    """One row for each member.
+    """Return one row for each member.
 
     ``train_loss`` is the mean of the last whole epoch and ``best_train_loss`` the least such
-    mean. The curve is a list of steps and, for each, a training loss (of the batch until there
-    is a whole epoch) and the test loss, None once diverged.
+    mean. The curve lists steps with their training loss (of the batch until there is a whole epoch)
+    and test loss; both are None once diverged.
 
-    >>> from headwise.data import FarthestNeighbour
-    >>> from headwise.models import NeighbourShape
-    >>> from headwise.training import Settings, train
-    >>> shape = NeighbourShape(width=4, tokens=3, rank=4, mlp_width=8)
-    >>> settings = Settings(steps=3, batch=8, seeds=(5,), epoch=2)
-    >>> row = seed_rows(train({"": shape.build}, FarthestNeighbour(4, 3), settings))[0]
-    >>> row["seed"], row["curve_step"], row["diverged_at"]
-    (5, [1, 2, 3], None)
+    Returns:
+        The rows.
     """
     by_member: dict[int, list[CurveRow]] = {}
     for point in trained.rows:
@@ -49,7 +43,7 @@ def _row(points: Sequence[CurveRow]) -> Row:
 
 
 def _training_loss(point: CurveRow) -> float | None:
-    """The mean over an epoch is steadier than a batch, once there has been an epoch."""
+    """Return the mean over an epoch, which is steadier than a batch, once there is one."""
     return point.train_loss if point.epoch_loss is None else point.epoch_loss
 
 

@@ -1,4 +1,4 @@
-"""What error has the majority of H random rank-one heads? By formula and by the layer itself."""
+"""What is the error of a majority of H random rank-one heads, by formula and by simulation?"""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from headwise.runs import Row, Spec
 class MajorityVote(Spec, frozen=True):
     """The vote of an odd number of heads on the nearer of two orthonormal neighbours.
 
-    The layer is drawn ``layers`` times and shown ``samples`` pairs each time; 0 layers leave
-    the simulation out.
+    The layer is drawn ``layers`` times and shown ``samples`` pairs each time; 0 layers skip the
+    simulation.
 
     >>> row = MajorityVote(width=4, heads=5, layers=2, samples=100).ask()
     >>> round(row["formula"], 3), 0 < row["simulated"] < 1
@@ -37,7 +37,7 @@ class MajorityVote(Spec, frozen=True):
         return self
 
     def ask(self) -> Row:
-        """Formula and asymptote; where it was simulated, the mean over layers and its error."""
+        """Return formula and asymptote; if simulated, also the mean over layers and its error."""
         from headwise.theory.nearest import majority_vote_error, majority_vote_limit
 
         row: Row = {
@@ -49,7 +49,7 @@ class MajorityVote(Spec, frozen=True):
     def _simulated(self) -> Row:
         from headwise.spectra import Estimate
 
-        # Pairs seen by one layer share its heads: layers are what is independent.
+        # Pairs seen by one layer share its heads, so only layers are independent.
         errors = torch.stack([self._error_of_layer(number) for number in range(self.layers)])
         found = Estimate.of(errors)
         return {"simulated": found.mean, "stderr": found.stderr}

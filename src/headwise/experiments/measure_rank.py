@@ -1,4 +1,4 @@
-"""What rank do attention matrices have at initialisation? Every head and every batch item."""
+"""What rank do attention matrices have at initialisation? Measures every head and batch item."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ LayerNumbers = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 class MeasureRank(Spec, frozen=True):
     """Rank over length of attention at initialisation, one row for each layer asked for.
 
-    The defaults are the rank paper's: 384 wide, 100 tokens, batch 32, everything N(0, 1),
-    T = √d_h, ε = 1e-8, float64. ``shift`` is added to every entry of the inputs. Without
-    ``heads`` there are width // head_dim of them.
+    The defaults are the rank paper's: width 384, 100 tokens, batch 32, everything N(0, 1),
+    T = √d_h, ε = 1e-8, float64. ``shift`` is added to every entry of the inputs. Without ``heads``
+    there are width // head_dim heads.
 
     >>> row = MeasureRank(width=8, head_dim=4, tokens=5, batch=2).ask()[0]
     >>> row["count"], 0 < row["mean"] <= 1
@@ -65,7 +65,7 @@ class MeasureRank(Spec, frozen=True):
         return self
 
     def ask(self) -> list[Row]:
-        """One row per layer, in the order of the layers."""
+        """Return one row per layer, in the order of the layers."""
         (tokens, told, projections), rows = self._begin(), []
         for number in range(1, max(self.layers) + 1):
             layer = InitialLayer(self._shape(), self.seed, number, device(), projections)
@@ -77,7 +77,7 @@ class MeasureRank(Spec, frozen=True):
         return rows
 
     def _begin(self) -> Beginning:
-        """The inputs, and what may be shared of what is known of them."""
+        """Return the inputs and the part of the first layer that specs can share."""
         heads = self.heads or self.width // self.head_dim
         sizes, inner = (self.batch, self.tokens, self.width), heads * self.head_dim
         first = FirstLayer(self.inputs, self.shift, sizes, inner, self.weights, self.seed)

@@ -13,16 +13,16 @@ from headwise.data.synthetic import InputLaw, random_tokens
 from headwise.randomness import stream
 from headwise.runs import Row, Spec, device
 
-#: Numbers in the vectors that are held at once: 2²² are 32 MiB.
+#: The most numbers of the vectors in memory at once: 2²² are 32 MiB.
 _AT_ONCE = 2**22
 
 
 class Orthonormality(Spec, frozen=True):
-    """The rank paper's measure, of N(0, 1) vectors or of inputs projected by N(0, 1) weights.
+    """The rank paper's measure for N(0, 1) vectors or for inputs projected by N(0, 1) weights.
 
-    Without ``width`` the vectors are ``head_dim`` independent N(0, 1) entries each. With it
-    they are inputs of that width, of the law ``inputs``, times weights drawn for each batch
-    item: keys at initialisation.
+    Without ``width`` the vectors have ``head_dim`` independent N(0, 1) entries. With ``width`` they
+    are inputs of that width, drawn from the distribution ``inputs``, times weights drawn for each
+    batch item: keys at initialisation.
 
     >>> row = Orthonormality(head_dim=64, tokens=20, batch=8).ask()
     >>> abs(row["mean_square"] / row["expected_square"] - 1) < 0.1
@@ -40,7 +40,7 @@ class Orthonormality(Spec, frozen=True):
     seed: int = 0
 
     def ask(self) -> Row:
-        """Mean and spread of the measure over the batch, and of its square the expectation."""
+        """Return mean and spread of the measure, and the expectation of its square."""
         from headwise.spectra import Estimate
 
         found = torch.cat([distance_from_orthonormal(vectors) for vectors in self._vectors()])
@@ -56,7 +56,7 @@ class Orthonormality(Spec, frozen=True):
         }
 
     def _vectors(self) -> Iterator[torch.Tensor]:
-        """(some of the batch, n, d_h) at a time."""
+        """Yield vectors (part of the batch, n, d_h)."""
         size = self.tokens * (self.width or self.head_dim) + (self.width or 0) * self.head_dim
         together = max(1, _AT_ONCE // size)
         generator = stream(self.seed, "vectors")
@@ -73,7 +73,7 @@ class Orthonormality(Spec, frozen=True):
         return inputs @ weights
 
     def _expected_square(self) -> float | None:
-        """E‖C − I‖_F² / n⁴ where it is known: for Gaussian vectors, and projections of such."""
+        """Return E‖C − I‖_F² / n⁴ if known: for Gaussian vectors and their projections."""
         if self.inputs != "normal(0,1)":
             return None
         n = self.tokens
@@ -81,16 +81,14 @@ class Orthonormality(Spec, frozen=True):
 
 
 def expected_square_cosine(head_dim: int, width: int | None = None) -> float:
-    """E cos² of two independent Gaussian vectors, after a Gaussian projection if from ``width``.
+    """Return E cos² of two Gaussian vectors, after a Gaussian projection if ``width`` is given.
 
     Two N(0, I_d) vectors have E cos² = 1/d. Projected to r dimensions, vectors of cosine ρ
     have E cos² = 1 − (1 − 1/r)(1 − ρ²) ₂F₁(1, 1; r/2 + 1; ρ²), the mean of a squared sample
     correlation; ρ is the sine of an angle with density proportional to its cosine^(d − 2).
 
-    >>> expected_square_cosine(4)
-    0.25
-    >>> round(expected_square_cosine(4, width=10**6), 5)
-    0.25
+    Returns:
+        The expectation.
     """
     if width is None:
         return 1 / head_dim
@@ -101,7 +99,7 @@ def expected_square_cosine(head_dim: int, width: int | None = None) -> float:
 
     from headwise.theory.numerics import rule_between
 
-    # Beyond twelve standard deviations there is nothing left to add.
+    # Beyond twelve standard deviations the integrand is negligible.
     angle, weight = rule_between(0.0, min(math.pi / 2, 12 / math.sqrt(width)), 400)
     weight = weight * np.exp((width - 2) * np.log(np.cos(angle)))
     t = np.sin(angle) ** 2
@@ -110,9 +108,9 @@ def expected_square_cosine(head_dim: int, width: int | None = None) -> float:
 
 
 def distance_from_orthonormal(vectors: torch.Tensor) -> torch.Tensor:
-    """‖C − I‖_F / n² of each set of n vectors, (batch, n, d), on the CPU."""
+    """Return ‖C − I‖_F / n² of each set of n vectors (batch, n, d), on the CPU."""
     unit = torch.nn.functional.normalize(vectors, dim=-1)
     apart = unit @ unit.mT
-    # The diagonal is one by definition: what it has beside that is rounding.
+    # The diagonal is one by definition; any difference is rounding.
     apart.diagonal(dim1=-2, dim2=-1).zero_()
     return (torch.linalg.matrix_norm(apart) / vectors.shape[-2] ** 2).cpu()

@@ -1,4 +1,4 @@
-"""What rank does theory give a random head of this size?"""
+"""What rank does theory predict for a random head of this size?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwise.runs import Row, Spec
 class PredictRank(Spec, frozen=True):
     """The barrier, the finite law and its corrected form, and the ε-rank of a softmax head.
 
-    ``width`` is that of N(0, 1) inputs and weights, which set the size of the logits.
+    ``width`` is the width of the N(0, 1) inputs and weights, which set the size of the logits.
 
     >>> row = PredictRank(tokens=100, head_dim=64).ask()
     >>> round(row["law"], 3), round(row["barrier"], 3)
@@ -28,7 +28,7 @@ class PredictRank(Spec, frozen=True):
     seed: int = 0
 
     def ask(self) -> Row:
-        """Ratios of rank to length."""
+        """Return ratios of rank to length."""
         from headwise.theory.prediction import predict_ratio
         from headwise.theory.softening import softmax_ratio
         from headwise.theory.under_mask import barrier_ratio, law_share

@@ -1,4 +1,4 @@
-"""How far do random heads come on the nearer of two neighbours, under the best weights?"""
+"""How small is the error of random heads with the best weights on the nearer of two neighbours?"""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from headwise.runs import Row, Spec
 
 
 class RandomHeads(Spec, frozen=True):
-    """The error of H random hardmax heads whose values are a·I, the a's chosen best.
+    """The error of H random hardmax heads whose values are a·I, with the best choice of the a's.
 
     ``counted="difference"`` counts the error along x₁−x₂, as the lower bound does, in closed
-    form for rank 1; ``counted="all"`` fits the a's to a sample by least squares and measures
-    the whole error on another.
+    form for rank 1. ``counted="all"`` fits the a's to a sample by least squares and measures
+    the whole error on another sample.
 
     >>> row = RandomHeads(width=8, heads=16).ask()
     >>> 0.2 < row["error"] < 0.4, row["stderr"]
@@ -38,7 +38,7 @@ class RandomHeads(Spec, frozen=True):
         return self
 
     def ask(self) -> Row:
-        """The error, and its standard error where it was sampled."""
+        """Return the error, and its standard error if it was sampled."""
         from headwise.theory.harmonics import Values
         from headwise.theory.nearest import best_weights_error, random_heads_error
 

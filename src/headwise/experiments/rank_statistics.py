@@ -1,4 +1,4 @@
-"""Many certified counts as one row: mean, spread, and a standard error that admits correlation."""
+"""Summarise many certified counts in one row; the standard error allows for correlation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,7 @@ from headwise.spectra import Counts
 
 @dataclass(eq=False)
 class RankStatistics:
-    """Gathers the counts of heads × batch matrices of the same size.
-
-    >>> from headwise.spectra import count
-    >>> found = RankStatistics(columns=3)
-    >>> found.add(count(torch.eye(3, dtype=torch.float64).expand(2, 4, 3, 3)))
-    >>> found.row()["mean"], found.row()["count"]
-    (1.0, 8)
-    """
+    """Collects the counts of heads × batch matrices of the same size."""
 
     columns: int
     _ratios: list[Tensor] = field(default_factory=list)
@@ -31,14 +24,14 @@ class RankStatistics:
     _methods: Counter[str] = field(default_factory=Counter)
 
     def add(self, counts: Counts) -> None:
-        """Take in counts of shape (heads, batch)."""
+        """Add counts of shape (heads, batch)."""
         low, high = counts.low.double().cpu(), counts.high.double().cpu()
         self._ratios.append((low + high) / 2 / self.columns)
         self._undecided += int((low != high).sum())
         self._methods.update(counts.methods)
 
     def row(self) -> Row:
-        """Rank over columns: mean, standard deviation, standard error, and how it was found."""
+        """Return rank over columns: mean, standard deviation, standard error, and the methods."""
         ratios = torch.cat(self._ratios)
         return {
             "mean": float(ratios.mean()),
@@ -51,15 +44,15 @@ class RankStatistics:
 
 
 def clustered_error(values: Float[Tensor, "heads batch"]) -> float:
-    """The standard error of the mean when rows share weights and columns share inputs.
+    """Return the standard error of the mean if rows share weights and columns share inputs.
 
     Matrices of one head share its weights and those of one batch item its tokens, so they are
-    not independent. The variances of both kinds of mean are added; where nothing is in fact
-    shared this counts the noise about twice, and never too little. With one row or one
-    column only the other can be judged.
+    not independent. The variances of both kinds of mean are added. If nothing is in fact shared,
+    this counts the noise about twice, and never too little. With one row or one column only the
+    other is used.
 
-    >>> clustered_error(torch.ones(4, 5, dtype=torch.float64))
-    0.0
+    Returns:
+        The standard error.
     """
     total = 0.0
     for means in (values.mean(1), values.mean(0)):

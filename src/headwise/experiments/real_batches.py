@@ -1,4 +1,4 @@
-"""Mini-batches of named sets, for models at initialisation: images, and texts of equal length."""
+"""Draw mini-batches of named data sets: images, and texts of equal length."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def draw_texts(name: TextName, count: int, length: int, seed: int) -> TextBatch:
 
 
 def distinct_share(tokens: Tensor) -> float:
-    """The mean share of different tokens in a sequence; tokens are (batch, n) or (batch, n, w)."""
+    """Return the mean share of different tokens in a sequence of (b, n) or (b, n, w) tokens."""
     flat = tokens.reshape(*tokens.shape[:2], -1)
     return sum(len(own.unique(dim=0)) for own in flat) / (flat.shape[0] * flat.shape[1])
 
@@ -100,7 +100,7 @@ def _refuse_longer(length: int, longest: int) -> None:
         )
 
 
-# Specs of one exhibit ask for the same set one after another; reading it takes seconds.
+# Specs of one exhibit use the same set one after another, and reading it takes seconds.
 @lru_cache(maxsize=1)
 def _training_images(name: str, folder: Path) -> tuple[Tensor, Standardised]:
     images = torch.from_numpy(open_images(name, folder).train.images)

@@ -1,8 +1,8 @@
 """What rank do attention matrices have on real data, in a model at initialisation?
 
 "At initialisation" has two readings. ``normal(0,1)`` is the encoder of the rank paper's section 2.1
-behind an embedding: every weight N(0, 1), no biases, no positions, norms after each part.
-``model`` is the classifier that ``headwise.models.rank_paper`` trains, as it starts.
+after an embedding: every weight N(0, 1), no biases, no positions, norms after each part.
+``model`` is the classifier that ``headwise.models.rank_paper`` trains, before training.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class RealRank(Spec, frozen=True):
         )
 
     def ask(self) -> list[Row]:
-        """One row per layer, in rising order."""
+        """Return one row per layer, in ascending order."""
         entered = self.entered()
         tokens = entered.tokens.to(device())
         found = _gaussian(self, tokens) if entered.stack is None else _own(entered.stack, tokens)
@@ -109,7 +109,7 @@ class RealRank(Spec, frozen=True):
 
 
 class ImageRank(RealRank, frozen=True):
-    """Rank on the patches of images. The model's own start adds a class token and positions.
+    """Rank on the patches of images. The reading ``model`` adds a class token and positions.
 
     >>> (row,) = ImageRank(dataset="digits", patch=2, width=8, head_dim=4, batch=2).ask()
     >>> row["tokens"], row["count"], row["available"]
@@ -122,7 +122,7 @@ class ImageRank(RealRank, frozen=True):
     patch: PositiveInt = 4
 
     def entered(self) -> Entered:
-        """Patches times the embedding."""
+        """Embed the patches."""
         images, available = draw_images(self.dataset, self.batch, self.seed)
         cut = patches(images, self.patch)
         facts = {"distinct": distinct_share(cut), "available": available}
@@ -139,7 +139,7 @@ class ImageRank(RealRank, frozen=True):
 
 
 class TextRank(RealRank, frozen=True):
-    """Rank on the words of texts, all of the same length, so that nothing is padding.
+    """Rank on the words of texts, all of the same length, so that there is no padding.
 
     >>> (row,) = TextRank(dataset="digits", tokens=20, width=8, head_dim=4, batch=2).ask()
     >>> row["tokens"], row["count"]
@@ -152,7 +152,7 @@ class TextRank(RealRank, frozen=True):
     tokens: Annotated[int, Field(ge=2)] = 256
 
     def entered(self) -> Entered:
-        """The vectors of the words; N(0, 1) is also how the model starts its own."""
+        """Embed the words; both readings start with N(0, 1) vectors."""
         ids, words, available = draw_texts(self.dataset, self.batch, self.tokens, self.seed)
         facts = {"distinct": distinct_share(ids), "available": available}
         if self.start == "normal(0,1)":
@@ -165,7 +165,7 @@ class TextRank(RealRank, frozen=True):
 
 
 def _gaussian(spec: RealRank, tokens: Tensor) -> Iterator[Layer]:
-    """Layers of N(0, 1) weights, one after another."""
+    """Yield layers of N(0, 1) weights."""
     geometry = spec.geometry
     shape = StackShape(geometry.width, geometry.qk_rank, geometry.heads)
     for number in range(1, max(spec.layers) + 1):
@@ -175,7 +175,7 @@ def _gaussian(spec: RealRank, tokens: Tensor) -> Iterator[Layer]:
 
 
 def _own(stack: EncoderStack, tokens: Tensor) -> Iterator[Layer]:
-    """The blocks of a model; tokens are those that attention reads, after its norm."""
+    """Yield the blocks of a model; tokens are those that attention reads, after its norm."""
     stack = stack.to(device())
     tokens = stack.position.embed(tokens)
     for block in stack.blocks:

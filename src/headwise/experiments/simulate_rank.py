@@ -1,4 +1,4 @@
-"""What rank does hardmax attention of a random head have? By simulation, with its error bar."""
+"""What rank does hardmax attention of a random head have? By simulation, with its error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from headwise.theory.ensembles import Ensemble
 
-#: Where queries and keys come from: drawn as they are, or inputs times Gaussian weights.
+#: How queries and keys are made: drawn directly, or inputs times Gaussian weights.
 EnsembleName = Literal[
     "independent",
     "orthonormal inputs",
@@ -23,16 +23,16 @@ EnsembleName = Literal[
     "nearly orthonormal inputs",
 ]
 
-#: Inputs whose rows are orthogonal, so that they need a width of at least their number.
+#: Inputs with orthogonal rows, which need a width of at least the number of rows.
 _NEED_ROOM = ("orthonormal inputs", "almost orthonormal inputs")
 
 
 class SimulateRank(Spec, frozen=True):
     """Hardmax rank over length of random heads: mean, standard error, draws.
 
-    ``independent`` draws N(0, 1) queries and keys; the others multiply inputs of ``width``
-    (by default as wide as long) with N(0, 1) weights, all drawn anew for each head: orthonormal
-    rows, or independent unit rows. ``dtype`` is that of the scores whose arg-max is taken.
+    ``independent`` draws N(0, 1) queries and keys. The others multiply inputs of ``width`` (the
+    length by default) with N(0, 1) weights, all drawn anew for each head: orthonormal rows, or
+    independent unit rows. ``dtype`` is that of the scores whose arg-max is taken.
 
     >>> row = SimulateRank(tokens=100, head_dim=64, draws=50).ask()
     >>> abs(row["mean"] - 0.592) < 4 * row["stderr"]
@@ -58,7 +58,7 @@ class SimulateRank(Spec, frozen=True):
         return self
 
     def ask(self) -> Row:
-        """Mean and standard error of rank over length, and the number of heads drawn."""
+        """Return mean and standard error of rank over length, and the number of heads drawn."""
         from headwise.theory.montecarlo import simulate_ratio
 
         found = simulate_ratio(self._heads(), self.draws, self.seed)
@@ -88,7 +88,7 @@ class SimulateRank(Spec, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class _Rounded:
-    """Heads drawn in float64 and scored in another dtype, which halves the traffic."""
+    """Heads drawn in float64 and scored in another dtype, which halves the memory traffic."""
 
     drawn: Ensemble
     dtype: torch.dtype
@@ -104,6 +104,6 @@ class _Rounded:
         return self.drawn.device
 
     def draw(self, heads: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Queries and keys, rounded."""
+        """Return queries and keys, rounded."""
         queries, keys = self.drawn.draw(heads, generator)
         return queries.to(self.dtype), keys.to(self.dtype)

@@ -1,4 +1,4 @@
-"""How well does a trained model regress in context, with so many heads at the same width?"""
+"""How well does a trained model regress in context, with a given number of heads at fixed width?"""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from headwise.training import AdamW, Trained
 
 
 class TrainInContext(TrainingRun, frozen=True):
-    """Linear regression in context, x and w from N(0, I), y = wᵀx, every prefix a question.
+    """In-context linear regression: x and w from N(0, I), y = wᵀx, a prediction at every prefix.
 
-    A causal model with a norm before each part, learned positions and an MLP of four times the
-    width. The curriculum grows from 5 to all dimensions and from 11 to all points over the first
-    ``curriculum`` of the steps. ``test_score`` is the squared error at the last point; nothing
-    learnt, it is the number of dimensions.
+    The model is causal, with a norm before each part, learned positions and an MLP of four times
+    the width. The curriculum grows from 5 to all dimensions and from 11 to all points over the
+    first ``curriculum`` of the steps. ``test_score`` is the squared error at the last point; a
+    model that learned nothing scores the number of dimensions.
 
     >>> spec = TrainInContext(
     ...     dimensions=2, points=3, width=4, layers=1, heads=2, steps=3, batch=4, evaluation=8
@@ -50,25 +50,25 @@ class TrainInContext(TrainingRun, frozen=True):
     @model_validator(mode="after")
     def _heads_divide(self) -> TrainInContext:
         if self.width % self.heads:
-            raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
+            raise ValueError(f"expected heads that divide the width {self.width}, got {self.heads}")
         return self
 
     @property
     def task(self) -> InContext:
-        """Regression in context, its curriculum fitted to the length of the run."""
+        """Return the task, with its curriculum fitted to the length of the run."""
         return InContext(self.dimensions, self.points).for_steps(self.steps, self.curriculum)
 
     def more_settings(self) -> dict[str, Any]:
-        """The usual constants of Adam."""
+        """Return the usual constants of Adam."""
         return {"optimiser": AdamW(betas=(0.9, 0.999))}
 
     def rows_of(self, done: Trained) -> list[Row]:
-        """How each seed of a run of this spec fared."""
-        # With no example seen the best answer is 0, and its squared error E y² the dimensions.
+        """Return one row per seed."""
+        # Without examples the best prediction is 0; its squared error E y² is ``dimensions``.
         return [row | {"trivial": float(self.dimensions)} for row in seed_rows(done)]
 
     def build(self, seed: int) -> InContextRegressor:
-        """The model as it begins, drawn from the seed alone."""
+        """Build the model; its initial weights depend only on the seed."""
         stack = EncoderStack(
             HeadGeometry.standard(self.width, heads=self.heads),
             LearnedAdditive(2 * self.points, self.width, seed),

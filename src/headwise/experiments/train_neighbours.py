@@ -15,17 +15,17 @@ from headwise.models import NeighbourEncoder, NeighbourShape
 from headwise.runs import Row
 from headwise.training import Trained
 
-#: Tokens on which the trivial baseline is fitted: enough for three digits.
+#: Tokens used to fit the trivial baseline: enough for three digits.
 BASELINE_TOKENS = 65_536
 
 
 class TrainNeighbours(TrainingRun, frozen=True):
-    """The heads paper's trained task; models that differ in their seed alone train together.
+    """The heads paper's training task; models that differ only in their seed train together.
 
-    Each layer has H = copies · width / rank heads. Protocol ``fixed`` repeats one set of
-    ``sequences`` in the same order, ``fresh`` draws every batch anew; the test is always on
-    data not trained on. A row per seed: training loss, best training loss, test loss, where it
-    diverged, and the learning curve.
+    Each layer has H = copies · width / rank heads. The protocol ``fixed`` repeats one set of
+    ``sequences`` in the same order, ``fresh`` draws every batch anew; test data are always new.
+    There is one row per seed: training loss, best training loss, test loss, where it diverged, and
+    the learning curve.
 
     >>> spec = TrainNeighbours(
     ...     width=4, tokens=3, rank=4, mlp_width=8, steps=4, batch=8, sequences=16, epoch=2
@@ -55,14 +55,14 @@ class TrainNeighbours(TrainingRun, frozen=True):
         try:
             _ = self.shape, self.settings("cpu")
         except BadInputError as error:
-            # The precision of a GPU is judged where it is asked, not where it is written down.
+            # Check the precision on the machine that computes, not where the spec is written.
             if "precision" not in error.problem:
                 raise ValueError(str(error)) from None
         return self
 
     @property
     def shape(self) -> NeighbourShape:
-        """Sizes of the model."""
+        """The sizes of the model."""
         return NeighbourShape(
             width=self.width,
             tokens=self.tokens,
@@ -75,25 +75,25 @@ class TrainNeighbours(TrainingRun, frozen=True):
 
     @property
     def heads(self) -> int:
-        """How many heads each layer has."""
+        """The number of heads in each layer."""
         return self.shape.heads
 
     @property
     def task(self) -> FarthestNeighbour:
-        """Farthest neighbours of so many points."""
+        """Return the farthest-neighbour task."""
         return FarthestNeighbour(self.width, self.tokens)
 
     def build(self, seed: int) -> NeighbourEncoder:
-        """The encoder as it begins."""
+        """Build the encoder."""
         return self.shape.build(seed)
 
     def more_settings(self) -> dict[str, Any]:
-        """The protocol, and batches taken in parts where one does not fit."""
+        """Return the protocol, and the number of parts for batches that do not fit in memory."""
         protocol = protocol_of(self.protocol, self.sequences)
         return {"protocol": protocol, "micro_batches": self.micro_batches}
 
     def rows_of(self, done: Trained) -> list[Row]:
-        """How each seed of a run of this spec fared."""
+        """Return one row per seed."""
         rows, trivial = seed_rows(done), self._trivial()
         for number, row in enumerate(rows):
             row |= {"heads": self.heads, "trivial": trivial, **self._forms(done, number)}
@@ -104,7 +104,7 @@ class TrainNeighbours(TrainingRun, frozen=True):
         return trivial_error(self.width, self.tokens, sequences=sequences)
 
     def _forms(self, done: Trained, member: int) -> Row:
-        """What one layer without positions has learnt: there M is one matrix per head."""
+        """Describe M of one layer without positions, where it is one matrix per head."""
         if self.layers > 1 or self.positions != "none":
             return {}
         names = (f"stack.blocks.0.attention.projection.{name}.weight" for name in ("query", "key"))

@@ -1,4 +1,4 @@
-"""How near to the lower bound do trained low-rank heads come on the nearer of two points?"""
+"""How close do trained low-rank heads come to the lower bound on the nearer of two points?"""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from headwise.training import Trained
 class TrainPairs(TrainingRun, frozen=True):
     """One layer of H softmax heads, no MLP and no norm, on two orthonormal points and a query.
 
-    This is the task and the class of layers that the lower bound speaks of: query-key forms of
-    rank ``rank``, value maps of rank ``value_rank`` (the width, and so any matrix, if None).
-    A row per seed, as ``TrainNeighbours``.
+    This is the task and the class of layers of the lower bound: query-key forms of rank ``rank``,
+    value maps of rank ``value_rank`` (any matrix if None). There is one row per seed, as for
+    ``TrainNeighbours``.
 
     >>> spec = TrainPairs(width=4, heads=2, steps=4, batch=8, epoch=2, evaluation=8)
     >>> [row["seed"] for row in spec.ask()]
@@ -39,18 +39,18 @@ class TrainPairs(TrainingRun, frozen=True):
 
     @property
     def task(self) -> OrthonormalPairs:
-        """Two orthonormal points and a query."""
+        """Return the task: two orthonormal points and a query."""
         return OrthonormalPairs(self.width)
 
     def build(self, seed: int) -> CrossLayer:
-        """The layer as it begins."""
+        """Build the layer."""
         value_rank = self.value_rank or self.width
         return CrossShape(self.width, self.heads, self.rank, value_rank).build(seed)
 
     def more_settings(self) -> dict[str, Any]:
-        """The protocol."""
+        """Return the protocol."""
         return {"protocol": protocol_of(self.protocol, self.sequences)}
 
     def rows_of(self, done: Trained) -> list[Row]:
-        """How each seed of a run of this spec fared."""
+        """Return one row per seed."""
         return seed_rows(done)

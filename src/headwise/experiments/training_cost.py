@@ -18,7 +18,7 @@ PASSES = 3
 class Machine:
     """What an accelerator does in a second, as far as this training can use it.
 
-    ``pairs`` counts operations of attention on pairs of tokens: 10·r + 30 for a pair in a head of
+    ``pairs`` counts attention operations on pairs of tokens: 10·r + 30 for a pair in a head of
     rank r, forward and backward. ``launch`` and ``start`` are seconds per layer and per run.
     """
 
@@ -35,7 +35,7 @@ H200 = Machine(flops=4e13, bytes=3.5e12, launch=1e-4, pairs=1e13, start=2.0)
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """One step of one member: linear maps' multiplications, numbers kept, and attention."""
+    """The cost of one step of one member: multiplications, stored numbers and attention."""
 
     layers: int
     products: int
@@ -47,14 +47,14 @@ class _Work:
 
 
 def run_seconds(spec: Spec, machine: Machine = H200) -> float:
-    """Estimate how long a spec takes; 0 for specs whose cost is not known here."""
+    """Estimate how long a spec takes; 0 for specs of unknown cost."""
     if isinstance(spec, TrainNeighbours | TrainPairs | TrainInContext):
         return machine.start + spec.steps * step_seconds(spec, machine)
     return 0.0
 
 
 def cheap_first(specs: Iterable[Spec]) -> list[Spec]:
-    """Return the specs in rising order of cost, each once."""
+    """Return the specs in ascending order of cost, each once."""
     return sorted({spec.key: spec for spec in specs}.values(), key=run_seconds)
 
 
@@ -65,7 +65,7 @@ def step_seconds(
     work = _work(spec)
     members = len(spec.seeds)
     products = members * PASSES * 2 * work.products / machine.flops
-    # Activations are written once and read about three times on the way back.
+    # Activations are written once and read about three times in the backward pass.
     traffic = members * 4 * 4 * work.activations / machine.bytes
     pairs = work.layers * work.sequences * work.heads * work.tokens**2
     attention = members * pairs * (10 * work.rank + 30) / machine.pairs

@@ -1,4 +1,4 @@
-"""What every training question has: length, rate, seeds; how it is run, and run again in part."""
+"""The common part of all training specs: length, rate, seeds, running and resuming."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from headwise.training import Fixed, Fresh, Saving, Settings, Trained, train
 from headwise.training.curve import Sink, nowhere
 from headwise.training.device import can_round
 
-#: New data at every step, or one set again and again as in the heads paper.
+#: New data at every step, or one repeated set as in the heads paper.
 Protocol = Literal["fixed", "fresh"]
 
-#: Models that differ in nothing but their seed train as one ensemble.
+#: Models that differ only in their seed train as one ensemble.
 Seeds = Annotated[tuple[int, ...], Field(min_length=1)]
 
 
 class TrainedSpec(Spec, frozen=True):
-    """A spec whose answer is trained: subclasses say what is built, on which task, and how."""
+    """A spec that is answered by training; subclasses define model, task and settings."""
 
     #: The fields in which specs that train as one ensemble may differ.
     stacks_over: ClassVar[tuple[str, ...]] = ()
@@ -34,16 +34,16 @@ class TrainedSpec(Spec, frozen=True):
 
     @abstractmethod
     def build(self, seed: int) -> nn.Module:
-        """The model as it begins, drawn from the seed alone."""
+        """Build the model; its initial weights depend only on the seed."""
 
     @property
     @abstractmethod
     def task(self) -> Task:
-        """What it is trained on."""
+        """Return the task."""
 
     @abstractmethod
     def rows_of(self, done: Trained) -> list[Row]:
-        """How each seed of a run of this spec fared."""
+        """Return one row per seed of a run of this spec."""
 
     @abstractmethod
     def settings(self, on: str) -> Settings:
@@ -55,11 +55,11 @@ class TrainedSpec(Spec, frozen=True):
         return ()
 
     def ask(self) -> list[Row]:
-        """Train, and return how each seed ended."""
+        """Train, and return one row per seed."""
         return self.rows_of(self.trained())
 
     def possible_on(self, device: str) -> bool:
-        """Whether the device takes products as this spec wants them."""
+        """Whether the device supports the precision of this spec."""
         return can_round(device, self.dtype)
 
     def train_on(self, on: str, sink: Sink = nowhere, saving: Saving | None = None) -> Trained:
@@ -67,22 +67,18 @@ class TrainedSpec(Spec, frozen=True):
         return train({"": self.build}, self.task, self.settings(on), sink=sink, saving=saving)
 
     def trained(self) -> Trained:
-        """Train where the executor says, taking up what an earlier attempt left behind."""
+        """Train on the executor's device, resuming from a checkpoint if there is one."""
         folder, on = scratch(), device()
         saving = None if folder is None else Saving(folder / "run.pt", key=f"{self.key} on {on}")
         return self.train_on(on, saving=saving)
 
 
 class TrainingRun(TrainedSpec, frozen=True):
-    """A run on data that are drawn, so long as its number of steps says.
+    """A run of a given number of steps on data that are drawn.
 
-    The rate rises over the first ``warm_up`` of the steps and falls along a cosine; ``epoch``
-    counts the steps over which training losses are averaged, ``evaluation`` the test sequences.
-
-    >>> from headwise.experiments.train_pairs import TrainPairs
-    >>> spec = TrainPairs(width=4, heads=2, steps=4, batch=8, evaluation=8)
-    >>> [row.step for row in spec.train_on("cpu").rows]
-    [1, 2, 3, 4]
+    The rate rises over the first ``warm_up`` of the steps and falls along a cosine. ``epoch`` is
+    the number of steps over which training losses are averaged, ``evaluation`` the number of
+    test sequences.
     """
 
     steps: PositiveInt
@@ -106,14 +102,10 @@ class TrainingRun(TrainedSpec, frozen=True):
         )
 
     def more_settings(self) -> dict[str, Any]:
-        """What a kind of run sets besides."""
+        """Return further settings of this kind of run."""
         return {}
 
 
 def protocol_of(name: Protocol, sequences: int) -> Fixed | Fresh:
-    """Return the protocol of this name.
-
-    >>> protocol_of("fixed", 512)
-    Fixed(sequences=512, order='same')
-    """
+    """Return the protocol of this name."""
     return Fixed(sequences) if name == "fixed" else Fresh()

@@ -1,4 +1,4 @@
-"""Models made of attention layers whose rank and head count are free."""
+"""Models with attention layers of any rank and any number of heads."""
 
 from headwise.models.classifiers import Images, TextClassifier, ViTClassifier
 from headwise.models.incontext import InContextRegressor

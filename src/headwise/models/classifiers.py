@@ -1,4 +1,4 @@
-"""Classifiers of images and of texts on top of an encoder stack."""
+"""Classify images and texts with an encoder stack."""
 
 from __future__ import annotations
 
@@ -17,10 +17,19 @@ from headwise.shapes import Float, Int
 
 @dataclass(frozen=True)
 class Images:
-    """Square images cut into square patches.
+    """Square images, cut into square patches.
 
-    >>> Images(size=32, patch=4, channels=3).tokens
-    65
+    Args:
+        size: The side of an image in pixels.
+        patch: The side of a patch; it divides the size.
+        channels: The number of channels.
+
+    Raises:
+        BadInputError: If the patch does not divide the size.
+
+    Example:
+        >>> Images(size=32, patch=4, channels=3).tokens
+        65
     """
 
     size: int
@@ -31,30 +40,38 @@ class Images:
         if self.patch < 1 or self.size % self.patch:
             fits = [p for p in range(1, self.size + 1) if self.size % p == 0]
             raise BadInputError(
-                f"patches of {self.patch} do not tile images of {self.size}",
+                f"expected a patch that divides the image size {self.size}, got {self.patch}",
                 hint=f"choose a patch from {', '.join(map(str, fits))}",
             )
 
     @property
     def tokens(self) -> int:
-        """How many tokens an image makes: its patches and one for the class."""
+        """The number of tokens of an image: its patches and the class token."""
         return (self.size // self.patch) ** 2 + 1
 
     @property
     def patch_width(self) -> int:
-        """How many numbers a patch holds."""
+        """The number of values in a patch."""
         return self.channels * self.patch**2
 
 
 class ViTClassifier(nn.Module):
-    """A vision transformer: patches and a class token in, class scores out.
+    """A vision transformer: images in, class scores out.
 
-    >>> from headwise.attention import HeadGeometry, LearnedAdditive
-    >>> images = Images(size=8, patch=4, channels=3)
-    >>> position = LearnedAdditive(images.tokens, width=16)
-    >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), position, depth=1, mlp_width=32)
-    >>> ViTClassifier(stack, images, classes=10)(torch.zeros(2, 3, 8, 8)).shape
-    torch.Size([2, 10])
+    Args:
+        stack: The encoder.
+        images: The size of the images and their patches.
+        classes: The number of classes.
+        seed: The seed of the weights outside the stack.
+
+    Example:
+        >>> from headwise.attention import HeadGeometry, LearnedAdditive
+        >>> images = Images(size=8, patch=4, channels=3)
+        >>> position = LearnedAdditive(images.tokens, width=16)
+        >>> heads = HeadGeometry.standard(16, heads=4)
+        >>> stack = EncoderStack(heads, position, depth=1, mlp_width=32)
+        >>> ViTClassifier(stack, images, classes=10)(torch.zeros(2, 3, 8, 8)).shape
+        torch.Size([2, 10])
     """
 
     def __init__(self, stack: EncoderStack, images: Images, classes: int, seed: int = 0) -> None:
@@ -68,11 +85,11 @@ class ViTClassifier(nn.Module):
         drawn.fill_input(self.readout, "readout")
 
     def tokens(self, images: Float[Tensor, "b c s t"]) -> Float[Tensor, "b n w"]:
-        """The class token and the embedded patches, row by row."""
+        """Return the class token and the embedded patches, row by row."""
         wanted = (self.images.channels, self.images.size, self.images.size)
         if images.shape[1:] != wanted:
             raise BadInputError(
-                f"images of shape {tuple(images.shape[1:])} came, {wanted} are expected",
+                f"expected images of shape {wanted}, got {tuple(images.shape[1:])}",
                 hint="resize them, or make the model for Images of that size",
             )
         side = self.images.patch
@@ -81,18 +98,25 @@ class ViTClassifier(nn.Module):
         return torch.cat([first, self.embedding(patches)], dim=1)
 
     def forward(self, images: Float[Tensor, "b c s t"]) -> Float[Tensor, "b k"]:
-        """Class scores from the class token."""
+        """Return class scores from the class token."""
         return self.readout(self.stack(self.tokens(images))[:, 0])
 
 
 class TextClassifier(nn.Module):
-    """Token numbers and lengths in, class scores from the mean over real tokens out.
+    """A text classifier: token ids and lengths in, class scores from the mean over real tokens out.
 
-    >>> from headwise.attention import HeadGeometry
-    >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=1, mlp_width=32)
-    >>> model = TextClassifier(stack, vocabulary=100, classes=2)
-    >>> model(torch.zeros(3, 7, dtype=torch.int64), torch.tensor([7, 2, 1])).shape
-    torch.Size([3, 2])
+    Args:
+        stack: The encoder.
+        vocabulary: The number of token ids.
+        classes: The number of classes.
+        seed: The seed of the weights outside the stack.
+
+    Example:
+        >>> from headwise.attention import HeadGeometry
+        >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=1, mlp_width=32)
+        >>> model = TextClassifier(stack, vocabulary=100, classes=2)
+        >>> model(torch.zeros(3, 7, dtype=torch.int64), torch.tensor([7, 2, 1])).shape
+        torch.Size([3, 2])
     """
 
     def __init__(self, stack: EncoderStack, vocabulary: int, classes: int, seed: int = 0) -> None:
@@ -106,7 +130,7 @@ class TextClassifier(nn.Module):
     def forward(
         self, numbers: Int[Tensor, "b n"], lengths: Tensor | None = None
     ) -> Float[Tensor, "b k"]:
-        """Class scores; without lengths every token is real."""
+        """Return class scores; without lengths every token is real."""
         tokens = self.embedding(numbers)
         if lengths is None:
             return self.readout(self.stack(tokens, EVERYTHING).mean(1))

@@ -1,4 +1,4 @@
-"""A GPT-style model that regresses in context: examples (x, y) in a row, each y predicted."""
+"""A GPT-style model for in-context regression: it predicts each y of a sequence of examples."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from headwise.shapes import Float
 
 
 class InContextRegressor(nn.Module):
-    """Tokens x₁, y₁, x₂, y₂, …; the prediction of y_i is read at x_i, which sees what is before.
+    """Read tokens x₁, y₁, x₂, y₂, … and predict y_i at x_i from the tokens before it.
 
-    >>> from headwise.attention import HeadGeometry, LearnedAdditive
-    >>> stack = EncoderStack(
-    ...     HeadGeometry.standard(16, heads=4), LearnedAdditive(22, 16), depth=1, mlp_width=32
-    ... )
-    >>> model = InContextRegressor(stack, dimensions=5)
-    >>> model(torch.zeros(2, 11, 5), torch.zeros(2, 11)).shape
-    torch.Size([2, 11])
+    Args:
+        stack: The encoder; a causal mask is applied.
+        dimensions: The dimension of x.
+        seed: The seed of the weights outside the stack.
+
+    Example:
+        >>> from headwise.attention import HeadGeometry, LearnedAdditive
+        >>> stack = EncoderStack(
+        ...     HeadGeometry.standard(16, heads=4), LearnedAdditive(22, 16), depth=1, mlp_width=32
+        ... )
+        >>> model = InContextRegressor(stack, dimensions=5)
+        >>> model(torch.zeros(2, 11, 5), torch.zeros(2, 11)).shape
+        torch.Size([2, 11])
     """
 
     def __init__(self, stack: EncoderStack, dimensions: int, seed: int = 0) -> None:
@@ -33,17 +39,12 @@ class InContextRegressor(nn.Module):
         drawn.fill_input(self.readout, "readout")
 
     def forward(self, x: Float[Tensor, "b p k"], y: Float[Tensor, "b p"]) -> Float[Tensor, "b p"]:
-        """The prediction of each y from its x and all examples before it."""
+        """Predict each y from its x and all examples before it."""
         encoded = self.stack(self.embedding(interleaved(x, y)), Causal())
         return self.readout(encoded[:, 0::2]).squeeze(-1)
 
 
 def interleaved(x: Float[Tensor, "b p k"], y: Float[Tensor, "b p"]) -> Float[Tensor, "b twice k"]:
-    """x₁, y₁, x₂, y₂, … where y stands in the first dimension of a vector of its own.
-
-    >>> interleaved(torch.ones(1, 1, 2), torch.tensor([[5.0]]))
-    tensor([[[1., 1.],
-             [5., 0.]]])
-    """
+    """Return the tokens x₁, y₁, x₂, y₂, …; y is the first entry of its vector, the rest is zero."""
     answers = torch.nn.functional.pad(y.unsqueeze(-1), (0, x.shape[-1] - 1))
     return torch.stack([x, answers], dim=2).flatten(1, 2)

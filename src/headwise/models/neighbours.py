@@ -29,14 +29,26 @@ Positions = Literal["none", "additive", "concatenated"]
 
 @dataclass(frozen=True)
 class NeighbourShape:
-    """Sizes of one model. It has H = copies · width / rank heads in each layer.
+    """The sizes of one model, with H = copies · width / rank heads in each layer.
 
-    With ``positions="concatenated"`` every token carries ``position_width`` learned dimensions
-    more, about as long as the points at the start, all maps are that much wider, and the first
-    ``width`` dimensions are the answer. The number of heads is the same.
+    Args:
+        width: The dimension of the points, and the width of the model.
+        tokens: The number of points.
+        layers: The number of layers.
+        rank: The rank of each head; it divides the width.
+        copies: How many times d/r heads each layer has; their outputs are averaged.
+        mlp_width: The width of the MLP's hidden layer.
+        positions: "none", "additive" or "concatenated". Concatenated positions add learned
+            dimensions to every token and widen all maps; the first ``width`` dimensions of the
+            output are the prediction. The number of heads does not change.
+        position_width: The number of dimensions of concatenated positions.
 
-    >>> NeighbourShape(width=64, rank=1, copies=64).heads
-    4096
+    Raises:
+        BadInputError: If the rank does not divide the width, or ``positions`` is unknown.
+
+    Example:
+        >>> NeighbourShape(width=64, rank=1, copies=64).heads
+        4096
     """
 
     width: int = 64
@@ -52,44 +64,46 @@ class NeighbourShape:
         if self.rank < 1 or self.width % self.rank:
             fits = [r for r in range(1, self.width + 1) if self.width % r == 0]
             raise BadInputError(
-                f"rank {self.rank} does not divide the width {self.width}",
+                f"expected a rank that divides the width {self.width}, got {self.rank}",
                 hint=f"choose a rank from {', '.join(map(str, fits))}",
             )
         if self.positions not in ("none", "additive", "concatenated"):
             raise BadInputError(
-                f"positions={self.positions!r} is not a choice",
-                hint="choose from 'none', 'additive', 'concatenated'",
+                f"expected positions 'none', 'additive' or 'concatenated', got {self.positions!r}",
+                hint="pass one of them",
             )
 
     @property
     def heads(self) -> int:
-        """How many heads each layer has."""
+        """The number of heads in each layer."""
         return self.copies * (self.width // self.rank)
 
     @property
     def geometry(self) -> HeadGeometry:
-        """Heads and ranks of each layer."""
+        """The heads and ranks of each layer."""
         extra = self.position_width if self.positions == "concatenated" else 0
         return HeadGeometry.free(self.width + extra, self.heads, self.rank)
 
     def build(self, seed: int) -> NeighbourEncoder:
-        """The model as it begins, drawn from the seed alone.
-
-        >>> NeighbourShape(width=8, rank=4, mlp_width=16).build(0)(torch.zeros(2, 3, 8)).shape
-        torch.Size([2, 3, 8])
-        """
+        """Build the model; its initial weights depend only on the seed."""
         return NeighbourEncoder(self, seed)
 
 
 class NeighbourEncoder(nn.Module):
     """Points in, one vector for each out.
 
-    Attention begins as ``torch.nn.MultiheadAttention`` does (each copy so), the MLP as
-    ``torch.nn.Linear`` does; all draws come from named streams of the seed.
+    Attention is initialised as ``torch.nn.MultiheadAttention`` (each copy), the MLP as
+    ``torch.nn.Linear``, both from named streams of the seed.
 
-    >>> model = NeighbourEncoder(NeighbourShape(width=8, rank=2, copies=3, mlp_width=16), seed=0)
-    >>> model(torch.zeros(2, 5, 8)).shape
-    torch.Size([2, 5, 8])
+    Args:
+        shape: The sizes.
+        seed: The seed of the weights.
+
+    Example:
+        >>> shape = NeighbourShape(width=8, rank=2, copies=3, mlp_width=16)
+        >>> model = NeighbourEncoder(shape, seed=0)
+        >>> model(torch.zeros(2, 5, 8)).shape
+        torch.Size([2, 5, 8])
     """
 
     def __init__(self, shape: NeighbourShape, seed: int = 0) -> None:
@@ -113,7 +127,7 @@ class NeighbourEncoder(nn.Module):
             _draw_as_linear(block.mlp, seed, layer)  # pyright: ignore[reportArgumentType]
 
     def forward(self, points: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
-        """The answer of each token."""
+        """Return the prediction for each token."""
         return self.stack(points)[..., : self.shape.width]
 
 
@@ -121,7 +135,7 @@ def _position(shape: NeighbourShape, seed: int) -> PositionRule:
     if shape.positions == "additive":
         return LearnedAdditive(shape.tokens, shape.width, seed)
     if shape.positions == "concatenated":
-        # As long as the points, which lie on the sphere: longer ones would drown them at the start.
+        # As long as the points on the sphere: longer ones would dominate them at the start.
         spread = shape.position_width**-0.5
         return LearnedConcatenated(shape.tokens, shape.position_width, seed, spread)
     return NoPosition()
@@ -129,7 +143,7 @@ def _position(shape: NeighbourShape, seed: int) -> PositionRule:
 
 @torch.no_grad()
 def _draw_as_linear(mlp: Mlp, seed: int, layer: int) -> None:
-    """U(±1/√fan-in) for weights and biases, as torch's linear maps begin."""
+    """Draw weights and biases from U(±1/√fan-in), as ``torch.nn.Linear`` does."""
     for name, linear in (("expand", mlp.expand), ("contract", mlp.contract)):
         bound = linear.in_features**-0.5
         generator = stream(seed, "mlp", layer, name)

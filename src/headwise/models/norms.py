@@ -13,10 +13,11 @@ NormName = Literal["layer", "rms", "unit"]
 
 
 class UnitNorm(nn.Module):
-    """Each token on the unit sphere, times one learned scalar that begins at 1.
+    """Scale each token to the unit sphere, times one learned scalar that starts at 1.
 
-    >>> UnitNorm()(torch.tensor([[3.0, 4.0]]))
-    tensor([[0.6000, 0.8000]], grad_fn=<MulBackward0>)
+    Example:
+        >>> UnitNorm()(torch.tensor([[3.0, 4.0]]))
+        tensor([[0.6000, 0.8000]], grad_fn=<MulBackward0>)
     """
 
     def __init__(self) -> None:
@@ -24,16 +25,12 @@ class UnitNorm(nn.Module):
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """x / ‖x‖ times the scalar; zero stays zero."""
+        """Return x / ‖x‖ times the scalar; zero stays zero."""
         return self.scale * nn.functional.normalize(tokens, dim=-1)
 
 
 def make_norm(name: NormName, width: int) -> nn.Module:
-    """LayerNorm, RMSNorm or UnitNorm of this width.
-
-    >>> make_norm("rms", 8).weight.shape
-    torch.Size([8])
-    """
+    """Make a LayerNorm, RMSNorm or UnitNorm of this width."""
     if name == "layer":
         return nn.LayerNorm(width)
     if name == "rms":
@@ -41,5 +38,5 @@ def make_norm(name: NormName, width: int) -> nn.Module:
     if name == "unit":
         return UnitNorm()
     raise BadInputError(
-        f"there is no norm called {name!r}", hint="choose from 'layer', 'rms', 'unit'"
+        f"expected norm 'layer', 'rms' or 'unit', got {name!r}", hint="pass one of them"
     )

@@ -1,4 +1,4 @@
-"""One attention layer and nothing else: a query looks at points, for the theory's task."""
+"""A single attention layer in which a query attends to points: the model of the lower bounds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from headwise.shapes import Float
 
 @dataclass(frozen=True)
 class CrossShape:
-    """Sizes of a layer that has no MLP, no norm and no residual: what lower bounds speak of.
+    """The sizes of a layer without MLP, norm and residual, as in the lower bounds.
 
-    >>> CrossShape(width=8, heads=4, rank=1, value_rank=8).build(0)(
-    ...     torch.zeros(5, 2, 8), torch.zeros(5, 8)
-    ... ).shape
-    torch.Size([5, 8])
+    Args:
+        width: The dimension of the points.
+        heads: The number of heads.
+        rank: The rank of the query-key forms.
+        value_rank: The rank of the value maps.
+
+    Raises:
+        BadInputError: If a size is less than 1.
+
+    Example:
+        >>> CrossShape(width=8, heads=4, rank=1, value_rank=8).build(0)(
+        ...     torch.zeros(5, 2, 8), torch.zeros(5, 8)
+        ... ).shape
+        torch.Size([5, 8])
     """
 
     width: int
@@ -30,19 +40,27 @@ class CrossShape:
     def __post_init__(self) -> None:
         for name in ("width", "heads", "rank", "value_rank"):
             if getattr(self, name) < 1:
-                raise BadInputError(f"{name} is {getattr(self, name)}", hint="pass 1 or more")
+                raise BadInputError(
+                    f"expected {name} of at least 1, got {getattr(self, name)}",
+                    hint="pass 1 or more",
+                )
 
     def build(self, seed: int) -> CrossLayer:
-        """The layer as it begins, drawn from the seed alone."""
+        """Build the layer; its initial weights depend only on the seed."""
         return CrossLayer(self, seed)
 
 
 class CrossLayer(nn.Module):
-    """Σ_h W_h X softmax(Xᵀ M_h y), with M_h and W_h of the ranks of its shape.
+    """The layer Σ_h W_h X softmax(Xᵀ M_h y), with M_h and W_h of the ranks of its shape.
 
-    >>> layer = CrossLayer(CrossShape(width=8, heads=4, rank=1, value_rank=1), seed=0)
-    >>> layer(torch.zeros(5, 2, 8), torch.zeros(5, 8)).shape
-    torch.Size([5, 8])
+    Args:
+        shape: The sizes.
+        seed: The seed of the weights.
+
+    Example:
+        >>> layer = CrossLayer(CrossShape(width=8, heads=4, rank=1, value_rank=1), seed=0)
+        >>> layer(torch.zeros(5, 2, 8), torch.zeros(5, 8)).shape
+        torch.Size([5, 8])
     """
 
     def __init__(self, shape: CrossShape, seed: int = 0) -> None:
@@ -55,5 +73,5 @@ class CrossLayer(nn.Module):
     def forward(
         self, points: Float[Tensor, "b n d"], query: Float[Tensor, "b d"]
     ) -> Float[Tensor, "b d"]:
-        """The answer to each query."""
+        """Return the output for each query."""
         return self.attention(query.unsqueeze(1), key=points).squeeze(1)

@@ -15,7 +15,7 @@ leaves open follows that recipe:
 | initialisation | U(±1/√fan-in), zero biases, positions N(0, 0.02²) | PyTorch's ``nn.Linear`` |
 | text: words, length | 20,000 words, 128 from each end | three in five fit whole |
 | text: width, depth, heads | 128, 2, 8 | 8 · 16 = 128: the largest d_h is the usual one |
-| text: augmentation | a tenth of the words unknown | against learning reviews by heart |
+| text: augmentation | a tenth of the words unknown | against memorising reviews |
 """
 
 from __future__ import annotations
@@ -42,33 +42,33 @@ from headwise.models.transformer import EncoderStack, Style
 #: Images of 32 × 32 in patches of 4: 64 of them, and the class token.
 CIFAR_IMAGES = Images(size=32, patch=4, channels=3)
 
-#: Fused kernels take head dimensions in multiples of this; zeros fill the rest.
+#: Fused kernels need head dimensions in multiples of this; zeros fill the rest.
 LANES = 8
 
 
 @dataclass(frozen=True)
 class AsLinear(Initialisation):
-    """U(±1/√fan-in), as ``torch.nn.Linear`` draws its weights."""
+    """Draw weights from U(±1/√fan-in), as ``torch.nn.Linear`` does."""
 
     def draw_input(self, weight: Tensor, generator: torch.Generator) -> None:
-        """U(±1/√d)."""
+        """Draw from U(±1/√d)."""
         bound = weight.shape[1] ** -0.5
         weight.uniform_(-bound, bound, generator=generator)
 
     def draw_output(self, weight: Tensor, generator: torch.Generator) -> None:
-        """U(±1/√(H·v))."""
+        """Draw from U(±1/√(H·v))."""
         self.draw_input(weight, generator)
 
 
 class FusedSoftmax(Weighting):
-    """Softmax attention by one call of torch's fused kernels, whatever the head dimension."""
+    """Softmax attention by one call of torch's fused kernels, for any head dimension."""
 
     def weights(self, heads: Heads) -> Tensor:
-        """The softmax of the logits."""
+        """Return the softmax of the logits."""
         return torch.softmax(heads.logits(), dim=-1)
 
     def mix(self, heads: Heads) -> Tensor:
-        """The weighted sums of values; the mask must be known to leave every row something."""
+        """Return the weighted sums of values; no row may be fully masked."""
         whole = isinstance(heads.mask, Everything)
         triple = (heads.queries, heads.keys, heads.values)
         mixed = scaled_dot_product_attention(
@@ -86,14 +86,7 @@ def _filled(part: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class VisionModel:
-    """The rank paper's vision transformer for images of 32 × 32.
-
-    Example:
-        >>> model = VisionModel(width=16, depth=1, mlp_width=8)
-        >>> built = model.build(HeadGeometry.free(16, heads=2, rank=4), seed=0)
-        >>> built(torch.zeros(1, 3, 32, 32)).shape
-        torch.Size([1, 10])
-    """
+    """The rank paper's vision transformer for images of 32 × 32."""
 
     width: int = 192
     depth: int = 7
@@ -102,21 +95,14 @@ class VisionModel:
     images: Images = CIFAR_IMAGES
 
     def build(self, geometry: HeadGeometry, seed: int) -> ViTClassifier:
-        """A model with these heads, drawn from this seed."""
+        """Build a model with these heads from this seed."""
         stack = _stack(geometry, self.images.tokens, self.depth, self.mlp_width, seed)
         return ViTClassifier(stack, self.images, self.classes, seed)
 
 
 @dataclass(frozen=True)
 class TextModel:
-    """The classifier of reviews: word embeddings, two blocks, the mean over real words.
-
-    Example:
-        >>> model = TextModel(width=16, depth=1, mlp_width=8, words=50, length=6)
-        >>> built = model.build(HeadGeometry.free(16, heads=2, rank=4), seed=0)
-        >>> built(torch.zeros(1, 6, dtype=torch.int64), torch.tensor([3])).shape
-        torch.Size([1, 2])
-    """
+    """The text classifier: word embeddings, two blocks, the mean over real words."""
 
     width: int = 128
     depth: int = 2
@@ -126,7 +112,7 @@ class TextModel:
     classes: int = 2
 
     def build(self, geometry: HeadGeometry, seed: int) -> TextClassifier:
-        """A model with these heads, drawn from this seed."""
+        """Build a model with these heads from this seed."""
         stack = _stack(geometry, self.length, self.depth, self.mlp_width, seed)
         return TextClassifier(stack, self.words, self.classes, seed)
 
@@ -140,37 +126,12 @@ def _stack(
 
 
 def fixed_width(width: int, heads: tuple[int, ...] = (1, 2, 4, 8, 16)) -> list[HeadGeometry]:
-    """Geometries with heads × head dimension = width, as in Table 3.
-
-    Args:
-        width: The model's width.
-        heads: The numbers of heads.
-
-    Returns:
-        One geometry for each.
-
-    Example:
-        >>> [g.qk_rank for g in fixed_width(192)]
-        [192, 96, 48, 24, 12]
-    """
+    """Return geometries with heads × head dimension = width, as in Table 3."""
     return [HeadGeometry.standard(width, heads=own) for own in heads]
 
 
 def fixed_heads(
     width: int, heads: int, dims: tuple[int, ...] = (2, 4, 8, 16, 32)
 ) -> list[HeadGeometry]:
-    """Geometries with a fixed number of heads, as in Figures 3, 10 and 11.
-
-    Args:
-        width: The model's width.
-        heads: The number of heads.
-        dims: The head dimensions.
-
-    Returns:
-        One geometry for each.
-
-    Example:
-        >>> [g.qk_rank for g in fixed_heads(128, 8, (2, 3))]
-        [2, 3]
-    """
+    """Return geometries with a fixed number of heads, as in Figures 3, 10 and 11."""
     return [HeadGeometry.free(width, heads, own) for own in dims]

@@ -1,4 +1,4 @@
-"""An encoder stack: attention and an MLP in turn, each with its norm and a residual."""
+"""An encoder stack: attention and MLP blocks, each with a norm and a residual."""
 
 from __future__ import annotations
 
@@ -30,13 +30,22 @@ Placement = Literal["pre", "post"]
 
 @dataclass(frozen=True)
 class Style:
-    """What seldom changes from model to model.
+    """The parts of a block that seldom change.
 
-    ``attention`` builds a layer from geometry, biases and initialisation; a preset with some of
-    its options filled in by ``functools.partial`` is one.
+    Args:
+        placement: "pre" puts norms before each part, "post" after each sum.
+        activation: "gelu" or "relu".
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights.
+        attention: A function that builds a layer from geometry, biases and initialisation, such as
+            a preset with some options filled in by ``functools.partial``.
 
-    >>> Style(placement="post").activation
-    'gelu'
+    Raises:
+        BadInputError: If ``placement`` is unknown.
+
+    Example:
+        >>> Style(placement="post").activation
+        'gelu'
     """
 
     placement: Placement = "pre"
@@ -48,8 +57,8 @@ class Style:
     def __post_init__(self) -> None:
         if self.placement not in ("pre", "post"):
             raise BadInputError(
-                f"placement={self.placement!r} is not a choice",
-                hint="choose 'pre' (norm before each part) or 'post' (after each sum)",
+                f"expected placement 'pre' or 'post', got {self.placement!r}",
+                hint="pass 'pre' (norm before each part) or 'post' (after each sum)",
             )
 
 
@@ -66,7 +75,7 @@ class Mlp(nn.Module):
         style.initialisation.fill_output(self.contract, "contract")
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Token by token."""
+        """Apply the MLP to each token."""
         return self.contract(self.activation(self.expand(tokens)))
 
 
@@ -81,7 +90,7 @@ class Block(nn.Module):
         self.placement = style.placement
 
     def forward(self, tokens: Tensor, mask: MaskLike = EVERYTHING) -> Tensor:
-        """One block."""
+        """Apply attention and MLP."""
         if self.placement == "pre":
             tokens = tokens + self.attention(self.attention_norm(tokens), mask=mask)
             return tokens + self.mlp(self.mlp_norm(tokens))
@@ -90,11 +99,20 @@ class Block(nn.Module):
 
 
 class EncoderStack(nn.Module):
-    """``depth`` blocks; tokens get their positions first and a last norm if norms come before.
+    """A stack of blocks; positions come first, and a last norm if norms come before each part.
 
-    >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=2, mlp_width=32)
-    >>> stack(torch.zeros(1, 5, 16)).shape
-    torch.Size([1, 5, 16])
+    Args:
+        geometry: Width, heads and ranks of each layer.
+        position: The position rule; none by default.
+        depth: The number of blocks.
+        mlp_width: The width of the MLP's hidden layer.
+        norm: "layer", "rms" or "unit".
+        style: Placement of norms, activation, biases and initialisation.
+
+    Example:
+        >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=2, mlp_width=32)
+        >>> stack(torch.zeros(1, 5, 16)).shape
+        torch.Size([1, 5, 16])
     """
 
     def __init__(
@@ -120,13 +138,13 @@ class EncoderStack(nn.Module):
 
     @property
     def token_width(self) -> int:
-        """How wide tokens must come in: the width less what positions add."""
+        """The width of the tokens that come in: the width minus what positions add."""
         return self.geometry.width - self.position.added_width
 
     def forward(
         self, tokens: Float[Tensor, "b n w"], mask: MaskLike = EVERYTHING
     ) -> Float[Tensor, "b n d"]:
-        """All blocks in turn."""
+        """Apply all blocks in turn."""
         tokens = self.position.embed(tokens)
         for block in self.blocks:
             tokens = block(tokens, mask)
@@ -134,13 +152,19 @@ class EncoderStack(nn.Module):
 
 
 def parameter_counts(model: nn.Module) -> dict[str, int]:
-    """How many parameters serve what; they sum to all there are.
+    """Count the parameters of a model by purpose.
 
-    "attention" is the weights of the attention layers, as ``HeadGeometry.parameters`` counts.
+    Args:
+        model: A model made of headwise's layers.
 
-    >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=2, mlp_width=32)
-    >>> parameter_counts(stack)["attention"] == 2 * stack.geometry.parameters
-    True
+    Returns:
+        Numbers that sum to all parameters. "attention" counts the weights of the attention layers,
+        as ``HeadGeometry.parameters`` does.
+
+    Example:
+        >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=2, mlp_width=32)
+        >>> parameter_counts(stack)["attention"] == 2 * stack.geometry.parameters
+        True
     """
     counts: dict[str, int] = {}
     for name, parameter in model.named_parameters():
@@ -177,4 +201,4 @@ def _block(
 def _refuse_below_one(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
-            raise BadInputError(f"{name} must be at least 1, got {size}", hint=f"pass {name}=1")
+            raise BadInputError(f"expected {name} of at least 1, got {size}", hint=f"pass {name}=1")

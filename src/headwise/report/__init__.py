@@ -1,4 +1,4 @@
-"""Rows in, document out: figures, tables and pages."""
+"""Turn rows into documents: figures, tables and pages."""
 
 from headwise.report.figures import Curve, Line, Panel, draw
 from headwise.report.page import Section, page, write_page

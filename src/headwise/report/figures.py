@@ -1,7 +1,7 @@
-"""Figures in one style: mean with a band, printed values hollow, a law as a thin line.
+"""Draw figures in one style: means with bands, printed values hollow, predictions as thin lines.
 
-Each curve has a colour, a darkness and a marker of its own, so that figures can be read in
-grey. The same data give the same file, byte for byte.
+Each curve has its own colour, darkness and marker, so figures can be read in grey. The same data
+give the same file, byte for byte.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from headwise.errors import BadInputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: From dark to light, so that the order survives a grey printer; markers tell them apart.
+#: From dark to light, so that the order shows in grey; markers distinguish them too.
 COLOURS = ("#1d3557", "#a4243b", "#3f7d20", "#7b5ea7", "#4c8f9c", "#d98324", "#62b6d9", "#b8c0c8")
 MARKERS = ("o", "s", "^", "D", "<", "v", "P", "X")
-#: Where curves lie on each other, broken lines let the one below show.
+#: Broken lines show the curve below where curves coincide.
 LINES = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 
-#: Inches of a pair of axes, and of the legend beside it.
+#: Width and height of a pair of axes, and width of the legend beside it, in inches.
 PANEL_WIDTH, LEGEND_WIDTH = 4.6, 1.5
 
 Number = float | int
@@ -48,8 +48,16 @@ _STYLE: dict[Any, Any] = {
 class Line:
     """Points, in the order they are drawn.
 
-    >>> len(Line((1, 2, 4), (0.1, 0.2, 0.3)))
-    3
+    Args:
+        x: Horizontal places.
+        y: Heights, one for each place.
+
+    Raises:
+        BadInputError: If there are not as many heights as places.
+
+    Example:
+        >>> len(Line((1, 2, 4), (0.1, 0.2, 0.3)))
+        3
     """
 
     x: tuple[Number, ...] = ()
@@ -58,7 +66,8 @@ class Line:
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
             raise BadInputError(
-                f"a line of {len(self.x)} places has {len(self.y)} values", hint="give one each"
+                f"expected {len(self.x)} values, got {len(self.y)}",
+                hint="pass one per place",
             )
 
     def __len__(self) -> int:
@@ -67,14 +76,24 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
-    """What was measured, the half width of the band around it, and what stands beside it.
+    """A measured curve, with its band and the values to compare it with.
 
-    ``style`` joins the measured points by a line, or draws them as open rings: a curve that
-    coincides with another is then seen around it.
-    ``least`` is the least of the measurements behind each mean, drawn dotted.
+    Args:
+        label: The name in the legend.
+        mean: The measured points.
+        spread: Half the width of the band at each point; empty for no band.
+        printed: Values that a paper prints, drawn hollow.
+        law: The prediction, drawn as a thin line.
+        style: "joined" connects the points; "rings" draws open rings, which stay visible around
+            another curve.
+        least: The smallest measurement behind each mean, drawn dotted.
 
-    >>> Curve("64 tokens", Line((1, 2), (0.1, 0.2)), spread=(0.01, 0.01)).label
-    '64 tokens'
+    Raises:
+        BadInputError: If ``spread`` does not fit the points.
+
+    Example:
+        >>> Curve("64 tokens", Line((1, 2), (0.1, 0.2)), spread=(0.01, 0.01)).label
+        '64 tokens'
     """
 
     label: str
@@ -88,21 +107,30 @@ class Curve:
     def __post_init__(self) -> None:
         if self.spread and len(self.spread) != len(self.mean):
             raise BadInputError(
-                f"a curve of {len(self.mean)} points has {len(self.spread)} half widths",
-                hint="give one each, or none",
+                f"expected {len(self.mean)} half widths for a curve, got {len(self.spread)}",
+                hint="pass one per point, or none",
             )
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes, labelled in words.
+    """One pair of axes.
 
-    ``x_ticks`` are the places that are named on the horizontal axis, ``levels`` names (or none, "")
-    and heights of dashed horizontal lines, ``law_label`` what the thin lines are. Panels of one
-    label with ``shared_y`` have one vertical range.
+    Args:
+        title: The heading.
+        x_label: The label of the horizontal axis.
+        y_label: The label of the vertical axis.
+        curves: What to draw.
+        x_scale: "linear" or "log".
+        y_scale: "linear" or "log".
+        x_ticks: The places with a tick; chosen by matplotlib if empty.
+        levels: Names (or "") and heights of dashed horizontal lines.
+        law_label: The name of the thin lines.
+        shared_y: Whether panels with the same label share one vertical range.
 
-    >>> Panel("Rank levels off", "head dimension", "rank / tokens", ()).x_scale
-    'linear'
+    Example:
+        >>> Panel("Rank levels off", "head dimension", "rank / tokens", ()).x_scale
+        'linear'
     """
 
     title: str
@@ -122,16 +150,23 @@ IN_A_ROW = 3
 
 
 def draw(panels: Sequence[Panel]) -> Any:
-    """A matplotlib figure of panels, up to three to a row; it belongs to no window and no backend.
+    """Draw panels, up to three in a row; the figure is not attached to a window.
 
-    >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-    >>> len(draw([panel]).axes)
-    1
+    Args:
+        panels: What to draw.
+
+    Returns:
+        The matplotlib figure.
+
+    Example:
+        >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
+        >>> len(draw([panel]).axes)
+        1
     """
     from matplotlib.figure import Figure
 
     named = [_has_own_legend(panels, number) for number in range(len(panels))]
-    # Four stand better two by two than three and one.
+    # Four panels look better two by two than three and one.
     columns = 2 if len(panels) == 4 else min(len(panels), IN_A_ROW)
     rows = -(-len(panels) // columns)
     legends = [sum(named[row * columns : (row + 1) * columns]) for row in range(rows)]
@@ -139,7 +174,7 @@ def draw(panels: Sequence[Panel]) -> Any:
     with in_style():
         figure = Figure(figsize=(width, 3.5 * rows), layout="constrained")
         places = figure.subplots(rows, columns, squeeze=False).flat
-        # Places last: a place taken when panels are over would be neither drawn nor removed.
+        # Axes last in zip: taken after the last panel, they would be neither drawn nor removed.
         for panel, axes in zip(panels, places, strict=False):
             _draw_panel(axes, panel)
         for empty in places:
@@ -148,13 +183,13 @@ def draw(panels: Sequence[Panel]) -> Any:
         for panel, with_legend, axes in zip(panels, named, figure.axes, strict=True):
             _name_panel(axes, panel)
             if with_legend:
-                # Beside the axes: inside, it would cover data sooner or later.
+                # Beside the axes, where it cannot cover data.
                 axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
 def _share_heights(panels: Sequence[Panel], places: Sequence[Axes]) -> None:
-    """Give panels that want it, and are labelled alike, the range of them all."""
+    """Give panels with ``shared_y`` and the same label one common range."""
     alike: dict[str, list[Axes]] = {}
     for panel, axes in zip(panels, places, strict=True):
         if panel.shared_y:
@@ -167,13 +202,7 @@ def _share_heights(panels: Sequence[Panel], places: Sequence[Axes]) -> None:
 
 @contextmanager
 def in_style() -> Iterator[None]:
-    """Draw and save in the style of these figures; that of others comes back afterwards.
-
-    >>> import matplotlib
-    >>> with in_style():
-    ...     matplotlib.rcParams["legend.frameon"]
-    False
-    """
+    """Draw and save in the style of these figures inside the block."""
     import matplotlib
 
     defaults: dict[Any, Any] = dict(matplotlib.rcParamsDefault)
@@ -200,13 +229,13 @@ def _names(panel: Panel) -> tuple[str, ...]:
 
 
 def _drawn(curve: Curve) -> bool:
-    """Whether anything of a curve is in the picture, so that the legend should name it."""
+    """Whether anything of a curve is visible, so that the legend should name it."""
     return any(len(line) for line in (curve.mean, curve.printed, curve.law))
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
-    # Its height is said: to find out that nothing is in its way, matplotlib measures every tick.
+    # A fixed height: otherwise matplotlib measures every tick to find a free place.
     axes.set_title(panel.title, y=1.0)
     axes.set_xscale(panel.x_scale, **({"base": 2} if panel.x_scale == "log" else {}))
     axes.set_yscale(panel.y_scale)
@@ -217,7 +246,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _name_panel(axes: Axes, panel: Panel) -> None:
-    """Ticks and names, once it is known how high the panel is."""
+    """Set ticks and names, once the height of the panel is known."""
     if panel.y_scale == "log":
         _name_heights(axes)
     _name_levels(axes, panel)
@@ -232,12 +261,12 @@ def _name_panel(axes: Axes, panel: Panel) -> None:
         axes.set_xticks([], minor=True)
 
 
-#: A logarithmic axis spans this factor at least, and below the other has plain numbers on it.
+#: A logarithmic axis spans at least the first factor, and has plain numbers below the second.
 LEAST_FACTOR, PLAIN_FACTOR = 4.0, 40.0
 
 
 def _name_heights(axes: Axes) -> None:
-    """Plain numbers on a short logarithmic axis, where powers of ten would be 4.05 × 10¹."""
+    """Write plain numbers on a short logarithmic axis, instead of 4.05 × 10¹."""
     low, high = axes.get_ylim()
     if high < LEAST_FACTOR * low:
         middle = math.sqrt(low * high)
@@ -253,12 +282,12 @@ def _name_heights(axes: Axes) -> None:
     axes.set_yticks([], minor=True)
 
 
-#: Names of levels that lie closer together than this, as a share of the axis, stand side by side.
+#: Names of levels closer together than this share of the axis are put side by side.
 LEVEL_ROOM = 0.07
 
 
 def _name_levels(axes: Axes, panel: Panel) -> None:
-    # Just above the line, at the edge where curves are far from it.
+    # Just above the line, at the edge that curves are far from.
     before, column, falls = None, 0, _falls(panel)
     named = [level for level in panel.levels if level[0]]
     for name, height in sorted(named, key=lambda level: level[1]):
@@ -269,13 +298,13 @@ def _name_levels(axes: Axes, panel: Panel) -> None:
         inwards = 0.015 + 0.3 * column
         where = (1 - inwards if falls else inwards, height)
         place["ha"] = "right" if falls else "left"
-        # A level that runs through the name of another fades there.
+        # A level line fades where it runs through the name of another.
         behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0}
         axes.annotate(name, where, xytext=(0, 3), color="0.35", fontsize=8, bbox=behind, **place)
 
 
 def _falls(panel: Panel) -> bool:
-    """Whether curves end lower than they begin: then they are far from levels at the right."""
+    """Whether most curves end lower than they begin: then the right edge has room for names."""
     ends = [(curve.mean.y[0], curve.mean.y[-1]) for curve in panel.curves if len(curve.mean)]
     return sum(first > last for first, last in ends) > len(ends) / 2
 

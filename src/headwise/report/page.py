@@ -1,4 +1,4 @@
-"""A page: sections of words, figures and tables in one HTML file that needs no other."""
+"""Make a page: text, figures and tables in one HTML file that needs no other file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,17 @@ from headwise.whole_files import write_whole
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with paragraphs, then figures (SVG elements), then tables.
+    """A heading with paragraphs, then figures, then tables.
 
-    >>> Section("Table 1", ("Every cell agrees.",)).title
-    'Table 1'
+    Args:
+        title: The heading.
+        words: The paragraphs.
+        figures: SVG elements.
+        tables: The tables.
+
+    Example:
+        >>> Section("Table 1", ("Every cell agrees.",)).title
+        'Table 1'
     """
 
     title: str
@@ -36,21 +43,22 @@ def page(
     *,
     summary: Table | None = None,
 ) -> str:
-    """Return the whole document; it loads nothing from any other host.
+    """Return the whole document; it loads nothing from another host.
 
     Args:
         title: The heading.
         lead: The first paragraph.
-        sections: What follows, each with its place in the list of contents.
+        sections: The sections, listed in the table of contents.
         foot: The last lines, in small print.
-        summary: A table that stands first.
+        summary: A table at the top.
 
     Returns:
         HTML.
 
-    >>> text = page("Report", "What was found.", [Section("Table 1", ("All < 1.",))])
-    >>> "All &lt; 1." in text, "http" in text
-    (True, False)
+    Example:
+        >>> text = page("Report", "What was found.", [Section("Table 1", ("All < 1.",))])
+        >>> "All &lt; 1." in text, "http" in text
+        (True, False)
     """
     shown = [_placed(number, section) for number, section in enumerate(sections, 1)]
     return template("page.html").render(
@@ -68,16 +76,17 @@ def write_page(text: str, path: str | os.PathLike[str]) -> Path:
     Returns:
         The path.
 
-    >>> import tempfile
-    >>> write_page(page("Report", "", []), Path(tempfile.mkdtemp()) / "report.html").name
-    'report.html'
+    Example:
+        >>> import tempfile
+        >>> write_page(page("Report", "", []), Path(tempfile.mkdtemp()) / "report.html").name
+        'report.html'
     """
     return write_whole(Path(path), text.encode(), hint="choose another folder to write to")
 
 
 @cache
 def template(name: str) -> Any:
-    """Return a Jinja template of this package, by the name of its file."""
+    """Return a Jinja template of this package by its file name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("headwise.report")
@@ -95,7 +104,7 @@ def _placed(number: int, section: Section) -> dict[str, Any]:
 
 
 def _apart(svg: str, name: str) -> str:
-    """Give the names inside an SVG a prefix: equal names of two figures would clash."""
+    """Prefix the names inside an SVG: equal names in two figures would clash."""
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)

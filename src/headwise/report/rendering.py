@@ -1,6 +1,6 @@
-"""Figures as files: laid out once, then written as PNG, SVG and PDF.
+"""Save figures as PNG, SVG and PDF, laid out once for all formats.
 
-Drawing is slow work of one processor, so many figures can be drawn by several processes.
+Drawing uses one processor, so many figures can be drawn by several processes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from headwise.errors import ExecutorError
 from headwise.report.figures import Panel, draw, in_style
 from headwise.whole_files import write_whole
 
-#: What files are written of each figure.
+#: The files written for each figure.
 FORMATS = (".png", ".svg", ".pdf")
 
-#: Fewer figures than this are drawn sooner here than a process has loaded what draws them.
+#: Fewer figures than this are drawn faster without starting processes.
 WORTH_PROCESSES = 6
 
 #: A figure in each of its formats.
@@ -30,12 +30,20 @@ Rendered = Mapping[str, bytes]
 
 
 def render(figure: Any, formats: Sequence[str] = FORMATS) -> Rendered:
-    """The files of a figure; its parts stand at the same places in all of them.
+    """Render a figure; its layout is the same in all formats.
 
-    >>> from headwise.report import Curve, Line
-    >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-    >>> render(draw([panel]), [".pdf"])[".pdf"][:4]
-    b'%PDF'
+    Args:
+        figure: A matplotlib figure.
+        formats: The file extensions to render.
+
+    Returns:
+        The bytes of each file, by extension.
+
+    Example:
+        >>> from headwise.report import Curve, Line
+        >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
+        >>> render(draw([panel]), [".pdf"])[".pdf"][:4]
+        b'%PDF'
     """
     with in_style():
         box = _laid_out(figure)
@@ -43,15 +51,26 @@ def render(figure: Any, formats: Sequence[str] = FORMATS) -> Rendered:
 
 
 def render_all(wanted: Sequence[Sequence[Panel]], processes: int = 1) -> Iterator[Rendered]:
-    """A figure for each list of panels, in their order, drawn by up to so many processes.
+    """Draw and render a figure for each list of panels, in their order.
 
-    Processes import the script that asks: one that asks for more than one must do so under
+    Worker processes import your script. With more than one process, call this under
     ``if __name__ == "__main__"``.
 
-    >>> from headwise.report import Curve, Line
-    >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-    >>> [sorted(files) for files in render_all([[panel]])]
-    [['.pdf', '.png', '.svg']]
+    Args:
+        wanted: The panels of each figure.
+        processes: The most processes to use.
+
+    Yields:
+        The files of each figure, by extension.
+
+    Raises:
+        ExecutorError: If a process dies.
+
+    Example:
+        >>> from headwise.report import Curve, Line
+        >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
+        >>> [sorted(files) for files in render_all([[panel]])]
+        [['.pdf', '.png', '.svg']]
     """
     if processes < 2 or len(wanted) < WORTH_PROCESSES:
         yield from map(_drawn, wanted)
@@ -68,23 +87,39 @@ def render_all(wanted: Sequence[Sequence[Panel]], processes: int = 1) -> Iterato
 
 
 def save_figure(figure: Any, stem: str | os.PathLike[str]) -> list[Path]:
-    """Write a figure as PNG, SVG and PDF beside each other.
+    """Write a figure as PNG, SVG and PDF.
 
-    >>> import tempfile
-    >>> from headwise.report import Curve, Line
-    >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-    >>> [path.name for path in save_figure(draw([panel]), Path(tempfile.mkdtemp()) / "line")]
-    ['line.png', 'line.svg', 'line.pdf']
+    Args:
+        figure: A matplotlib figure.
+        stem: The path without extension.
+
+    Returns:
+        The paths of the files.
+
+    Example:
+        >>> import tempfile
+        >>> from headwise.report import Curve, Line
+        >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
+        >>> [path.name for path in save_figure(draw([panel]), Path(tempfile.mkdtemp()) / "line")]
+        ['line.png', 'line.svg', 'line.pdf']
     """
     return save_rendered(render(figure), stem)
 
 
 def save_rendered(files: Rendered, stem: str | os.PathLike[str]) -> list[Path]:
-    """Write the files of a figure beside each other.
+    """Write the files of a rendered figure.
 
-    >>> import tempfile
-    >>> [path.name for path in save_rendered({".svg": b""}, Path(tempfile.mkdtemp()) / "line")]
-    ['line.svg']
+    Args:
+        files: The bytes of each file, by extension.
+        stem: The path without extension.
+
+    Returns:
+        The paths of the files.
+
+    Example:
+        >>> import tempfile
+        >>> [path.name for path in save_rendered({".svg": b""}, Path(tempfile.mkdtemp()) / "line")]
+        ['line.svg']
     """
     stem = Path(stem)
     return [
@@ -96,21 +131,35 @@ def save_rendered(files: Rendered, stem: str | os.PathLike[str]) -> list[Path]:
 
 
 def inline_svg(figure: Any) -> str:
-    """A figure as an <svg> element, to be put into a page.
+    """Render a figure as an <svg> element for a page.
 
-    >>> from headwise.report import Curve, Line
-    >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-    >>> inline_svg(draw([panel])).startswith("<svg")
-    True
+    Args:
+        figure: A matplotlib figure.
+
+    Returns:
+        The element.
+
+    Example:
+        >>> from headwise.report import Curve, Line
+        >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
+        >>> inline_svg(draw([panel])).startswith("<svg")
+        True
     """
     return svg_element(render(figure, [".svg"]))
 
 
 def svg_element(files: Rendered) -> str:
-    """The <svg> element of a figure that has been rendered.
+    """Return the <svg> element of a rendered figure.
 
-    >>> svg_element({".svg": b"<?xml?><svg></svg>"})
-    '<svg></svg>'
+    Args:
+        files: The bytes of each file, by extension.
+
+    Returns:
+        The element.
+
+    Example:
+        >>> svg_element({".svg": b"<?xml?><svg></svg>"})
+        '<svg></svg>'
     """
     text = files[".svg"].decode()
     return text[text.index("<svg") :]
@@ -121,10 +170,13 @@ def _drawn(panels: Sequence[Panel]) -> Rendered:
 
 
 def _laid_out(figure: Any) -> Any:
-    """Settle where everything stands, and return the box in inches that holds all of it.
+    """Fix the layout, and return the box in inches that holds everything.
 
-    Left to itself matplotlib does both again for each format. Here text is measured as SVG
-    writes it, without regard to pixels.
+    matplotlib would do both again for each format. Text is measured as SVG writes it, without
+    rounding to pixels.
+
+    Returns:
+        The box.
     """
     from matplotlib import rcParams
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -140,7 +192,7 @@ def _laid_out(figure: Any) -> Any:
 
 
 def _bytes(figure: Any, kind: str, box: Any) -> bytes:
-    # A date would make every file differ from the last.
+    # A date would make every file different.
     dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     out = io.BytesIO()
     figure.savefig(out, format=kind, metadata=dates.get(kind, {}), bbox_inches=box)
@@ -148,5 +200,5 @@ def _bytes(figure: Any, kind: str, box: Any) -> bytes:
 
 
 def _leave_interrupts() -> None:
-    """Ctrl-C is for the process that asked."""
+    """Ignore Ctrl-C: the parent process reacts to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -20,13 +20,23 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows; ``stressed`` are the cells (row, column) that should catch the eye.
+    """Columns and rows, for a terminal, Markdown or a page.
 
-    >>> table = Table(("n", "rank"), ((100, 0.5912), (200, None)), frozenset({(1, 1)}))
-    >>> print(table.text())
-      n    rank
-    100  0.5912
-    200       *
+    Args:
+        columns: The names of the columns.
+        rows: The rows; None is an empty cell.
+        stressed: The (row, column) of cells to highlight.
+        title: The caption.
+
+    Raises:
+        BadInputError: If a row has another number of cells than there are columns.
+
+    Example:
+        >>> table = Table(("n", "rank"), ((100, 0.5912), (200, None)), frozenset({(1, 1)}))
+        >>> print(table.text())
+          n    rank
+        100  0.5912
+        200       *
     """
 
     columns: tuple[str, ...]
@@ -38,19 +48,19 @@ class Table:
         for number, row in enumerate(self.rows, 1):
             if len(row) != len(self.columns):
                 raise BadInputError(
-                    f"row {number} has {len(row)} cells under {len(self.columns)} columns",
-                    hint="give every row one cell per column",
+                    f"expected {len(self.columns)} cells in row {number}, got {len(row)}",
+                    hint="pass one cell per column",
                 )
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Table:
-        """Return rows of names and values as a table with a column for each name."""
+        """Make a table from rows of names and values, with a column for each name."""
         rows = list(rows)
         columns = tuple({name: None for row in rows for name in row})
         return cls(columns, tuple(tuple(row.get(name) for name in columns) for row in rows))
 
     def text(self) -> str:
-        """Return the table for a terminal or a log; a star follows what is stressed."""
+        """Return the table for a terminal or a log; highlighted cells end with a star."""
         lines = [list(self.columns), *self._texts("", "*")]
         widths = [max(len(line[j]) for line in lines) for j in range(len(self.columns))]
         numeric = [self._is_numeric(j) for j in range(len(self.columns))]
@@ -64,12 +74,16 @@ class Table:
         return "\n".join("  ".join(line).rstrip() for line in aligned)
 
     def markdown(self) -> str:
-        """Return the table for a Markdown file; what is stressed is bold.
+        """Return the table for a Markdown file; highlighted cells are bold.
 
-        >>> print(Table(("n", "rank"), ((100, 0.5),), frozenset({(0, 1)})).markdown())
-        | n | rank |
-        |--:|--:|
-        | 100 | **0.5** |
+        Returns:
+            Markdown.
+
+        Example:
+            >>> print(Table(("n", "rank"), ((100, 0.5),), frozenset({(0, 1)})).markdown())
+            | n | rank |
+            |--:|--:|
+            | 100 | **0.5** |
         """
         rule = "|".join("--:" if self._is_numeric(j) else ":--" for j in range(len(self.columns)))
         rows = self._texts("**", "**")
@@ -77,10 +91,14 @@ class Table:
         return "\n".join([f"| {' | '.join(self.columns)} |", f"|{rule}|", *body])
 
     def html(self) -> str:
-        """Return the table for a page; stressed cells carry the class ``stressed``.
+        """Return the table for a page; highlighted cells have the class ``stressed``.
 
-        >>> Table(("n",), ((1,),), frozenset({(0, 0)})).html().partition("<tbody>")[2]
-        '<tr><td class="number stressed">1</td></tr></tbody></table>'
+        Returns:
+            HTML.
+
+        Example:
+            >>> Table(("n",), ((1,),), frozenset({(0, 0)})).html().partition("<tbody>")[2]
+            '<tr><td class="number stressed">1</td></tr></tbody></table>'
         """
         from headwise.report.page import template
 
@@ -99,7 +117,7 @@ class Table:
             ]
 
     def _texts(self, before: str, after: str) -> list[list[str]]:
-        """Return the rows as texts, with marks around what is stressed."""
+        """Return the rows as texts, with marks around highlighted cells."""
         return [
             [
                 f"{before}{_shown(v)}{after}" if (i, j) in self.stressed else _shown(v)

@@ -1,4 +1,4 @@
-"""How anything is run and remembered: specs, stores, executors. Knows no mathematics."""
+"""Run work and store its results: specs, stores, executors. Knows no mathematics."""
 
 from headwise.runs.driver import Tally, run
 from headwise.runs.executors import ClusterExecutor, Executor, LocalExecutor

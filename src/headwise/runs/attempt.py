@@ -29,19 +29,16 @@ def attempt(spec: Spec, on: str = "cpu", scratch: Path | None = None) -> Outcome
 
     ``scratch`` is the folder for checkpoints, from which a killed spec resumes.
 
-    >>> from headwise.runs.examples import Square
-    >>> attempt(Square(number=3)).rows
-    ({'square': 9.0},)
-    >>> attempt(Square(number=1e200)).reason
-    "OverflowError: (34, 'Numerical result out of range')"
+    Returns:
+        The rows, or the traceback.
     """
     start = time.perf_counter()
     try:
         with computing_on(on), scratching_in(scratch / spec.key if scratch else None):
             rows = checked_rows(spec.ask())
     except KeyboardInterrupt:
-        raise  # the person at the keyboard, not the spec
-    # SystemExit and the like too: a spec must not be able to end the run.
+        raise  # Ctrl-C concerns the driver, not the spec
+    # Also SystemExit and the like: a spec must not be able to end the run.
     except BaseException as error:
         return Failure(
             spec.key, traceback_text(error), stamp(spec, on, time.perf_counter() - start)
@@ -50,25 +47,12 @@ def attempt(spec: Spec, on: str = "cpu", scratch: Path | None = None) -> Outcome
 
 
 def unasked(spec: Spec, on: str, why: str) -> Failure:
-    """Return the Failure of a spec whose workers all died.
-
-    >>> from headwise.runs.examples import Square
-    >>> unasked(Square(number=3), "cpu", "the worker died 3 times").traceback
-    'the worker died 3 times'
-    """
+    """Return the Failure of a spec whose workers all died."""
     return Failure(spec.key, why, stamp(spec, on, 0.0))
 
 
 def checked_rows(answer: Any) -> tuple[Row, ...]:
-    """Return an answer as rows, and refuse values that JSON does not return unchanged.
-
-    >>> checked_rows({"mean": 0.5})
-    ({'mean': 0.5},)
-    >>> checked_rows({"mean": float("nan")})
-    Traceback (most recent call last):
-    ...
-    headwise.errors.BadInputError: 'mean' is nan, which a row cannot hold; answer with ...
-    """
+    """Return an answer as rows, and refuse values that JSON does not return unchanged."""
     rows = [answer] if isinstance(answer, dict) else answer
     if not isinstance(rows, list | tuple) or not all(isinstance(row, dict) for row in rows):
         raise BadInputError(
@@ -102,13 +86,8 @@ def traceback_text(error: BaseException) -> str:
 
 
 def stamp(spec: Spec, on: str, seconds: float, command: str = "") -> Provenance:
-    """Return the provenance of an answer computed now by this process.
-
-    >>> from headwise.runs.examples import Square
-    >>> stamp(Square(number=3), "cpu", 0.5).seconds
-    0.5
-    """
-    # A dtype may be an enumeration: its JSON form is what the spec is known by.
+    """Return the provenance of an answer computed now by this process."""
+    # A dtype may be an enumeration; its JSON form is part of the spec's content.
     content = spec.content
     return Provenance(
         code=code_version(),

@@ -20,10 +20,15 @@ DATABASE_PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Tally:
-    """Count how many specs of a run were answered and how many failed.
+    """The number of specs of a run that were answered and that failed.
 
-    >>> print(Tally(answered=12, failed=1))
-    12 answered, 1 failed
+    Args:
+        answered: Specs with an answer.
+        failed: Specs that failed.
+
+    Example:
+        >>> print(Tally(answered=12, failed=1))
+        12 answered, 1 failed
     """
 
     answered: int
@@ -48,25 +53,25 @@ def run(
         executor: Where to compute. It is closed at the end.
         store: Where outcomes go.
         progress: Receives news of the run.
-        command: What the stored rows name as the command that computed them.
+        command: The command to record with the rows.
 
     Returns:
         How many specs were answered and how many failed.
 
     Raises:
-        StoppedError: If Ctrl-C ended the run. What was answered is stored, and the same plan made
-            again holds what is missing.
-        StoreAwayError: If the database did not answer for a minute.
+        StoppedError: If Ctrl-C ended the run. Finished answers are stored; make the same plan
+            again to compute the rest.
 
-    >>> import os, tempfile
-    >>> from headwise.runs.examples import Square
-    >>> from headwise.runs.executors import LocalExecutor
-    >>> with Store.open(os.path.join(tempfile.mkdtemp(), "results.db")) as store:
-    ...     plan = store.plan([Square(number=number) for number in range(3)])
-    ...     print(run(plan, LocalExecutor(workers=1), store))
-    ...     len(store.plan(plan.work).work)
-    3 answered, 0 failed
-    0
+    Example:
+        >>> import os, tempfile
+        >>> from headwise.runs.examples import Square
+        >>> from headwise.runs.executors import LocalExecutor
+        >>> with Store.open(os.path.join(tempfile.mkdtemp(), "results.db")) as store:
+        ...     plan = store.plan([Square(number=number) for number in range(3)])
+        ...     print(run(plan, LocalExecutor(workers=1), store))
+        ...     len(store.plan(plan.work).work)
+        3 answered, 0 failed
+        0
     """
     specs = {spec.key: spec for spec in plan.work}
     answered = failed = 0
@@ -94,7 +99,7 @@ def run(
 
 
 def _put(store: Store, spec: Spec, outcome: Outcome, progress: Progress) -> None:
-    """Store an outcome; wait if the database does not answer, because it may be restarting."""
+    """Store an outcome; if the database does not answer, wait for it up to a minute."""
     deadline, told = time.monotonic() + DATABASE_PATIENCE, False
     while True:
         try:
@@ -112,5 +117,5 @@ def _put(store: Store, spec: Spec, outcome: Outcome, progress: Progress) -> None
 
 
 def _signed(outcome: Outcome, command: str) -> Outcome:
-    """Return the outcome with the command, which workers do not know."""
+    """Add the command to an outcome; workers do not know it."""
     return replace(outcome, provenance=replace(outcome.provenance, command=command))

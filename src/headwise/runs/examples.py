@@ -1,4 +1,4 @@
-"""Specs that are answered at once, for the examples in the documentation."""
+"""A spec that is answered at once, for the examples in the documentation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from headwise.runs.spec import Row, Spec
 
 
 class Square(Spec, frozen=True):
-    """What is the square of a number?
-
-    >>> Square(number=3).ask()
-    {'square': 9.0}
-    """
+    """What is the square of a number?"""
 
     kind: Literal["square"] = "square"
     revision: Literal[1] = 1

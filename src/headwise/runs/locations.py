@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, SQLAlchemyError
 
 from headwise.errors import StoreAwayError, StoreError, needs_extra
 
-#: Where results go when nobody says otherwise.
+#: The default store.
 DEFAULT_STORE = Path(".headwise") / "results.db"
 
 #: Seconds to wait for another writer, and for a database server to answer.
@@ -24,17 +24,7 @@ PATIENCE = 10
 
 
 def store_url(location: str | os.PathLike[str]) -> URL:
-    """Return a path or an SQLAlchemy URL as the URL of a store.
-
-    >>> store_url("results.db").database
-    'results.db'
-    >>> store_url("postgres://db.example/headwise").drivername
-    'postgresql+psycopg'
-    >>> store_url("mysql://db.example/headwise")
-    Traceback (most recent call last):
-    ...
-    headwise.errors.StoreError: 'mysql' is no database that headwise keeps results in; pass ...
-    """
+    """Return a path or an SQLAlchemy URL as the URL of a store."""
     # Many services print postgres://, which SQLAlchemy does not know.
     text = re.sub(r"^postgres(?=://|\+)", "postgresql", os.fspath(location))
     if "://" not in text:
@@ -57,11 +47,7 @@ def store_url(location: str | os.PathLike[str]) -> URL:
 
 
 def described(url: URL) -> str:
-    """Return the path of a file, or the URL of a server without its password.
-
-    >>> described(store_url("postgresql://me:secret@db.example/headwise"))
-    'postgresql://me:***@db.example/headwise'
-    """
+    """Return the path of a file, or the URL of a server without its password."""
     if url.get_backend_name() == "sqlite":
         return url.database or "the store in memory"
     return url.set(drivername="postgresql").render_as_string(hide_password=True)
@@ -73,7 +59,7 @@ def engine_of(url: URL) -> Engine:
         return _sqlite_engine(url)
     if find_spec("psycopg") is None:
         raise needs_extra("psycopg", "postgres")
-    # The pool logs a traceback when a connection is lost; the error says it in one line.
+    # The pool logs a traceback when a connection is lost; our error says it in one line.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     return create_engine(url, connect_args={"connect_timeout": PATIENCE}, pool_pre_ping=True)
 
@@ -84,9 +70,9 @@ def _sqlite_engine(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:
-        # Transactions are begun by us: the driver's own rules leave schema changes out.
+        # Begin transactions here: the driver does not include schema changes in its own.
         connection.isolation_level = None
-        # WAL lets others read while a run writes. NORMAL may lose the last answers when the
+        # WAL lets others read while a run writes. NORMAL may lose the last answers if the
         # power fails, never when a process is killed, and cannot damage the file.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
@@ -109,7 +95,7 @@ def _make_folder(path: Path) -> None:
         ) from None
 
 
-#: Words in a database's complaint -> what that means for a person, and the way out.
+#: Words in a database's error -> what they mean, and what to do.
 _MEANINGS = (
     ("not a database", "is not a database", "pass another store; the file was not touched"),
     ("malformed", "is a damaged database", "restore it from a copy, or pass another store"),

@@ -11,7 +11,7 @@ from headwise.errors import StoreError
 from headwise.runs.provenance import seed_of
 from headwise.runs.schema import VERSION, metadata, schema
 
-#: The number of our lock among those of a shared PostgreSQL server.
+#: The number of headwise's advisory lock on a PostgreSQL server.
 _LOCK = 0x68656164
 
 
@@ -37,17 +37,17 @@ def migrate(connection: Connection, place: str) -> None:
 
 
 def _wait_for_others(connection: Connection) -> None:
-    """Two drivers that start together must not both migrate.
+    """Take a lock, so that two drivers that start together do not both migrate.
 
-    SQLite was asked for its one write lock when the transaction began; PostgreSQL has locks
-    that mean what programs agree they mean, and this one ends with the transaction.
+    SQLite took its write lock when the transaction began. PostgreSQL has advisory locks; this one
+    ends with the transaction.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK})
 
 
 def _refuse_foreign(connection: Connection, tables: set[str], place: str) -> None:
-    """A database file belongs to one program; a PostgreSQL database may be shared."""
+    """Raise if an SQLite file belongs to another program; PostgreSQL databases may be shared."""
     if tables and connection.dialect.name == "sqlite":
         raise StoreError(
             f"{place} is a database of something else (it has a table {min(tables)})",
@@ -56,7 +56,7 @@ def _refuse_foreign(connection: Connection, tables: set[str], place: str) -> Non
 
 
 def _from_1(connection: Connection) -> None:
-    """Version 2 keeps command and seed; the seed was in the spec all along."""
+    """Add command and seed (version 2); the seed was already in the spec."""
     run = connection.exec_driver_sql
     run("ALTER TABLE headwise_results ADD COLUMN command VARCHAR NOT NULL DEFAULT ''")
     run("ALTER TABLE headwise_results ADD COLUMN seed BIGINT")

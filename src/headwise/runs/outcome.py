@@ -1,4 +1,4 @@
-"""Outcome: the rows of one spec, or why it has none."""
+"""Outcome: the rows of one spec, or the reason why it has none."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from headwise.runs.spec import Row
 class Answer:
     """The rows that a spec returned.
 
-    >>> from headwise.runs.examples import Square
-    >>> spec = Square(number=2)
-    >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
-    >>> Answer(spec.key, ({"square": 4.0},), found).rows
-    ({'square': 4.0},)
+    Args:
+        key: The key of the spec.
+        rows: The rows.
+        provenance: How they were computed.
+
+    Example:
+        >>> from headwise.runs.examples import Square
+        >>> spec = Square(number=2)
+        >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
+        >>> Answer(spec.key, ({"square": 4.0},), found).rows
+        ({'square': 4.0},)
     """
 
     key: str
@@ -26,12 +32,18 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a spec has no rows: a traceback, or how its workers died.
+    """The reason why a spec has no rows: a traceback, or how its workers died.
 
-    >>> from headwise.runs.examples import Square
-    >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
-    >>> Failure(Square(number=2).key, "the worker died 3 times", found).reason
-    'the worker died 3 times'
+    Args:
+        key: The key of the spec.
+        traceback: The traceback, or one line.
+        provenance: Where it was computed.
+
+    Example:
+        >>> from headwise.runs.examples import Square
+        >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
+        >>> Failure(Square(number=2).key, "the worker died 3 times", found).reason
+        'the worker died 3 times'
     """
 
     key: str

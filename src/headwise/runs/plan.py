@@ -14,17 +14,18 @@ class Plan:
 
     Specs that failed before are not part of ``work``; :meth:`retrying` adds them.
 
-    Attributes:
+    Args:
         answered: Specs that have an answer.
         failed: Specs that failed.
         missing: Specs that were never asked.
         work: What a run computes.
 
-    >>> from headwise.runs.examples import Square
-    >>> one, two, three = (Square(number=number) for number in (1, 2, 3))
-    >>> plan = Plan.of([one, two, three, one], answered={one.key}, failed={two.key})
-    >>> [spec.number for spec in plan.work], [spec.number for spec in plan.retrying().work]
-    ([3.0], [2.0, 3.0])
+    Example:
+        >>> from headwise.runs.examples import Square
+        >>> one, two, three = (Square(number=number) for number in (1, 2, 3))
+        >>> plan = Plan.of([one, two, three, one], answered={one.key}, failed={two.key})
+        >>> [spec.number for spec in plan.work], [spec.number for spec in plan.retrying().work]
+        ([3.0], [2.0, 3.0])
     """
 
     answered: tuple[Spec, ...]

@@ -1,4 +1,4 @@
-"""Provenance of an answer: code, versions, device and time, but no host name and no path."""
+"""Record how an answer was computed: code, versions, device and time; no host name, no path."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from typing import Any
 
 from headwise.version import __version__
 
-#: Git answers at once or, on a file system that hangs, not at all.
+#: Seconds to wait for git, which answers at once unless the file system hangs.
 GIT_PATIENCE = 5.0
 
-#: The environment variable that names the revision; it is believed before git.
+#: The environment variable that names the revision; it takes precedence over git.
 REVISION = "HEADWISE_REVISION"
 
 _device: ContextVar[str] = ContextVar("device", default="cpu")
@@ -30,10 +30,18 @@ _device: ContextVar[str] = ContextVar("device", default="cpu")
 class Provenance:
     """What is stored with every row, so that you can trace it and compute it again.
 
-    ``dtype`` and ``seed`` are those of the spec, and None where it has none.
+    Args:
+        code: The version of headwise, with the git revision if there is one.
+        torch: The version of torch.
+        device: Where it was computed.
+        dtype: The dtype of the spec, if it has one.
+        seconds: How long it took.
+        command: The command that was run.
+        seed: The seed of the spec, if it has one.
 
-    >>> Provenance("0.1.0", "2.13.0", "cpu", "float64", 0.25, "headwise reproduce", 7).seed
-    7
+    Example:
+        >>> Provenance("0.1.0", "2.13.0", "cpu", "float64", 0.25, "headwise reproduce", 7).seed
+        7
     """
 
     code: str
@@ -49,11 +57,10 @@ class Provenance:
 def code_version() -> str:
     """Return the version of the package, with the git revision if it runs from a checkout.
 
-    For a copy of a checkout without its own history, set the revision with
-    the environment variable HEADWISE_REVISION.
+    For a copy of a checkout without its history, set the environment variable HEADWISE_REVISION.
 
-    >>> code_version().startswith(__version__)
-    True
+    Returns:
+        The version.
     """
     revision = os.environ.get(REVISION) or _git_revision(Path(__file__).parent)
     return __version__ + (f"+{revision}" if revision else "")
@@ -62,7 +69,7 @@ def code_version() -> str:
 def _git_revision(folder: Path) -> str:
     """Return the commit of a checkout, marked if files differ from it; empty elsewhere."""
     try:
-        # An installed copy may lie inside a checkout of something else: ours is tracked.
+        # An installed copy may lie inside another project's checkout; ours is tracked.
         _git(folder, "ls-files", "--error-unmatch", "__init__.py")
         return _git(folder, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12")
     except (OSError, subprocess.SubprocessError):
@@ -82,11 +89,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 @cache
 def torch_version() -> str:
-    """Return the installed version of torch without importing it.
-
-    >>> torch_version().startswith("2.")
-    True
-    """
+    """Return the installed version of torch without importing it."""
     try:
         return version("torch")
     except PackageNotFoundError:
@@ -94,21 +97,13 @@ def torch_version() -> str:
 
 
 def seed_of(content: Mapping[str, Any]) -> int | None:
-    """Return the seed of a spec, if it has one that a database can hold.
-
-    >>> seed_of({"kind": "square", "seed": 7}), seed_of({"kind": "square"})
-    (7, None)
-    """
+    """Return the seed of a spec, if it has one that a database can hold."""
     seed = content.get("seed")
     return seed if isinstance(seed, int) and abs(seed) < 2**63 else None
 
 
 def dtype_of(content: Mapping[str, Any]) -> str | None:
-    """Return the dtype of a spec, if it has one.
-
-    >>> dtype_of({"kind": "square", "dtype": "float64"})
-    'float64'
-    """
+    """Return the dtype of a spec, if it has one."""
     dtype = content.get("dtype")
     return dtype if isinstance(dtype, str) else None
 
@@ -116,20 +111,19 @@ def dtype_of(content: Mapping[str, Any]) -> str | None:
 def device() -> str:
     """Return the device on which the current spec should compute.
 
-    >>> device()
-    'cpu'
+    Returns:
+        The name of the device, such as "cpu" or "cuda:0".
+
+    Example:
+        >>> device()
+        'cpu'
     """
     return _device.get()
 
 
 @contextmanager
 def computing_on(name: str) -> Iterator[None]:
-    """Make :func:`device` return ``name`` inside the block.
-
-    >>> with computing_on("cuda:0"):
-    ...     device()
-    'cuda:0'
-    """
+    """Make :func:`device` return ``name`` inside the block."""
     token = _device.set(name)
     try:
         yield
@@ -138,11 +132,7 @@ def computing_on(name: str) -> Iterator[None]:
 
 
 def device_name(name: str) -> str:
-    """Return a device with the model of its accelerator, if torch is loaded.
-
-    >>> device_name("cpu")
-    'cpu'
-    """
+    """Return a device with the model of its accelerator, if torch is loaded."""
     torch = sys.modules.get("torch")
     if not name.startswith("cuda") or torch is None or not torch.cuda.is_available():
         return name
@@ -152,11 +142,18 @@ def device_name(name: str) -> str:
 def command_line(arguments: Sequence[str]) -> str:
     """Return a command as typed, without the parts that name a machine or an account.
 
-    >>> command_line(["/opt/bin/headwise", "report", "--out=/home/me/page", "--store", "postgresql://me:pw@db/x"])
-    'headwise report --out=…/page --store postgresql://…'
+    Args:
+        arguments: The program and its arguments.
+
+    Returns:
+        One line.
+
+    Example:
+        >>> command_line(["/opt/bin/headwise", "report", "--out=/home/me/page"])
+        'headwise report --out=…/page'
     """
     program, *rest = arguments
-    # Run as python -m headwise, the program is the package's own __main__.py.
+    # With python -m headwise, the program is the package's __main__.py.
     name = PurePath(program).name.replace("__main__.py", "headwise")
     return " ".join([name, *map(_without_places, rest)])
 

@@ -15,10 +15,17 @@ from headwise.runs.spec import Row, Spec
 class Record:
     """One answered spec: its content, rows and provenance.
 
-    >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
-    >>> spec = {"kind": "square", "revision": 1, "number": 3.0}
-    >>> Record("671254", spec, ({"square": 9.0},), found).joined()
-    [{'kind': 'square', 'revision': 1, 'number': 3.0, 'square': 9.0}]
+    Args:
+        key: The key of the spec.
+        spec: The content of the spec.
+        rows: The rows of the answer.
+        provenance: How they were computed.
+
+    Example:
+        >>> found = Provenance("0.1.0", "2.13.0", "cpu", None, 0.01, "headwise reproduce", None)
+        >>> spec = {"kind": "square", "revision": 1, "number": 3.0}
+        >>> Record("671254", spec, ({"square": 9.0},), found).joined()
+        [{'kind': 'square', 'revision': 1, 'number': 3.0, 'square': 9.0}]
     """
 
     key: str
@@ -42,10 +49,14 @@ class Record:
 class Records(Mapping[str, Record]):
     """Answered specs by key, from a store or from files.
 
-    >>> from headwise.runs.examples import Square
-    >>> none = Records([])
-    >>> len(none), [spec.number for spec in none.missing([Square(number=3)])]
-    (0, [3.0])
+    Args:
+        records: The records; a later one replaces an earlier one with the same key.
+
+    Example:
+        >>> from headwise.runs.examples import Square
+        >>> none = Records([])
+        >>> len(none), [spec.number for spec in none.missing([Square(number=3)])]
+        (0, [3.0])
     """
 
     def __init__(self, records: Iterable[Record]) -> None:

@@ -1,7 +1,7 @@
-"""Records as files: CSV, JSON lines and Parquet out; CSV, JSON and JSON lines in.
+"""Write records to CSV, JSON lines and Parquet; read them from CSV, JSON and JSON lines.
 
-A line is one row with its spec and its provenance. What is read back has the same keys: a
-file whose values were changed by hand, or by a spreadsheet, is refused.
+A line is one row with its spec and its provenance. Keys are checked when a file is read: a file
+whose values were changed by hand, or by a spreadsheet, is refused.
 """
 
 from __future__ import annotations
@@ -22,23 +22,34 @@ from headwise.runs.record import Record, Records
 from headwise.runs.spec import content_key
 from headwise.whole_files import write_whole
 
-#: The parts of a line; in flat formats a column is named part.field.
+#: The parts of a row; in flat formats a column is named part.field.
 _PARTS = ("spec", "row", "provenance")
 _PROVENANCE = tuple(field.name for field in fields(Provenance))
 
 
 def write_records(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
-    """Write every row to a .csv, .jsonl or .parquet file; an incomplete file never appears.
+    """Write every row to a .csv, .jsonl or .parquet file; the file appears whole or not at all.
 
-    >>> import tempfile
-    >>> from headwise.runs.attempt import attempt
-    >>> from headwise.runs.examples import Square
-    >>> spec = Square(number=3)
-    >>> answer = attempt(spec)
-    >>> record = Record(spec.key, spec.content, answer.rows, answer.provenance)
-    >>> path = write_records([record], Path(tempfile.mkdtemp()) / "squares.csv")
-    >>> read_records(path)[spec.key] == record
-    True
+    Args:
+        records: What to write.
+        path: The file; its extension chooses the format.
+
+    Returns:
+        The path.
+
+    Raises:
+        UnreadableFileError: If the extension is unknown.
+
+    Example:
+        >>> import tempfile
+        >>> from headwise.runs.attempt import attempt
+        >>> from headwise.runs.examples import Square
+        >>> spec = Square(number=3)
+        >>> answer = attempt(spec)
+        >>> record = Record(spec.key, spec.content, answer.rows, answer.provenance)
+        >>> path = write_records([record], Path(tempfile.mkdtemp()) / "squares.csv")
+        >>> read_records(path)[spec.key] == record
+        True
     """
     path = Path(path)
     writer = _WRITERS.get(path.suffix)
@@ -53,10 +64,20 @@ def write_records(records: Iterable[Record], path: str | os.PathLike[str]) -> Pa
 def read_records(*paths: str | os.PathLike[str]) -> Records:
     """Read the records in .csv, .json or .jsonl files and check each key against its content.
 
-    >>> read_records("nowhere.csv")
-    Traceback (most recent call last):
-    ...
-    headwise.errors.UnreadableFileError: nowhere.csv cannot be read (No such file or ...
+    Args:
+        *paths: The files.
+
+    Returns:
+        The records of all files.
+
+    Raises:
+        UnreadableFileError: If a file cannot be read, or was changed.
+
+    Example:
+        >>> read_records("nowhere.csv")
+        Traceback (most recent call last):
+        ...
+        headwise.errors.UnreadableFileError: nowhere.csv cannot be read (No such file or ...
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
     for path in map(Path, paths):
@@ -216,7 +237,7 @@ def _from_csv(text: str) -> list[Any]:
         line: dict[str, Any] = {part: {} for part in _PARTS} | {"key": cells.get("key")}
         for column, cell in cells.items():
             part, _, name = str(column).partition(".")
-            if part in _PARTS and cell:  # an empty cell: another kind's column
+            if part in _PARTS and cell:  # an empty cell belongs to another kind of spec
                 line[part][name] = _uncelled(cell)
         lines.append(line)
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Integer, MetaData, String, Table, Text
 
-#: What this code writes; :mod:`headwise.runs.migrations` leads every older store here.
+#: The version that this code writes; :mod:`headwise.runs.migrations` upgrades older stores.
 VERSION = 2
 
 metadata = MetaData()
@@ -12,8 +12,8 @@ metadata = MetaData()
 #: One row: the version of the schema.
 schema = Table("headwise_schema", metadata, Column("version", Integer, nullable=False))
 
-# JSON is kept as text: both databases give it back to the last digit, and PostgreSQL's own
-# JSON type would reorder it. Answers and failures share a table, so a key has one state.
+# JSON is kept as text: both databases return it unchanged, and PostgreSQL's JSON type would
+# reorder it. Answers and failures share a table, so a key has one state.
 results = Table(
     "headwise_results",
     metadata,

@@ -1,7 +1,6 @@
-"""Checkpoint folders: where a long spec keeps what it needs to resume.
+"""Checkpoint folders, where a long spec keeps what it needs to resume.
 
-The answer does not depend on it: what lies here only saves computing the same twice. It is
-thrown away once the answer is stored.
+The answer does not depend on them, and they are deleted once the answer is stored.
 """
 
 from __future__ import annotations
@@ -15,29 +14,28 @@ from pathlib import Path
 
 from headwise.runs.locations import DEFAULT_STORE
 
-#: The folder beside a store, one folder in it for each question at work.
+#: The folder beside a store; it holds one folder for each unfinished spec.
 CHECKPOINTS = "checkpoints"
 
 _scratch: ContextVar[Path | None] = ContextVar("scratch", default=None)
 
 
 def scratch() -> Path | None:
-    """Return the checkpoint folder of the current spec, which may not exist yet, or None.
+    """Return the checkpoint folder of the current spec.
 
-    >>> scratch() is None
-    True
+    Returns:
+        The folder, which may not exist yet; None if checkpoints are not kept.
+
+    Example:
+        >>> scratch() is None
+        True
     """
     return _scratch.get()
 
 
 @contextmanager
 def scratching_in(folder: Path | None) -> Iterator[None]:
-    """Make :func:`scratch` return ``folder`` inside the block.
-
-    >>> with scratching_in(Path("checkpoints") / "671254"):
-    ...     scratch().name
-    '671254'
-    """
+    """Make :func:`scratch` return ``folder`` inside the block."""
     token = _scratch.set(folder)
     try:
         yield
@@ -46,26 +44,38 @@ def scratching_in(folder: Path | None) -> Iterator[None]:
 
 
 def scratch_beside(location: str | os.PathLike[str] = DEFAULT_STORE) -> Path:
-    """Return the folder of all checkpoints of a store: beside its file, or the default file.
+    """Return the folder of all checkpoints of a store.
 
-    >>> scratch_beside("results/all.db").parts[-2:]
-    ('results', 'checkpoints')
-    >>> scratch_beside("postgresql://db.example/headwise").parts[-2:]
-    ('.headwise', 'checkpoints')
+    Args:
+        location: The path or URL of the store.
+
+    Returns:
+        A folder beside the file, or beside the default file if the store is a server.
+
+    Example:
+        >>> scratch_beside("results/all.db").parts[-2:]
+        ('results', 'checkpoints')
+        >>> scratch_beside("postgresql://db.example/headwise").parts[-2:]
+        ('.headwise', 'checkpoints')
     """
     path = DEFAULT_STORE if "://" in os.fspath(location) else Path(location)
     return path.absolute().parent / CHECKPOINTS
 
 
 def sweep(folder: Path, keys: Iterable[str]) -> None:
-    """Delete the checkpoints of these keys; their answers are stored.
+    """Delete the checkpoints of specs whose answers are stored.
 
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "671254").mkdir()
-    >>> sweep(folder, ["671254", "absent"])
-    >>> list(folder.iterdir())
-    []
+    Args:
+        folder: The folder of all checkpoints.
+        keys: The keys of these specs.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> (folder / "671254").mkdir()
+        >>> sweep(folder, ["671254", "absent"])
+        >>> list(folder.iterdir())
+        []
     """
     for key in keys:
         shutil.rmtree(folder / key, ignore_errors=True)

@@ -14,34 +14,35 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from headwise.errors import BadInputError
 
-#: One line of an answer: names and values that JSON can write.
+#: One row of an answer: names and values that JSON can write.
 Row = dict[str, Any]
 
 
 class Spec(BaseModel, frozen=True):
     """A question with everything its answer depends on, except where it is computed.
 
-    A kind of question is a subclass that names itself and says how it is answered. Raise
-    ``revision`` when the same fields would give another answer: old answers then no longer
-    count.
+    A subclass is a kind of question: it names itself in ``kind`` and answers in ``ask``. Increase
+    ``revision`` if the same fields would give another answer; stored answers of older revisions are
+    then ignored.
 
-    >>> from typing import Literal
-    >>> class Square(Spec, frozen=True):
-    ...     kind: Literal["square"] = "square"
-    ...     revision: Literal[1] = 1
-    ...     number: float
-    ...     def ask(self):
-    ...         return {"square": self.number**2}
-    >>> spec = Square(number=3)
-    >>> spec.ask()
-    {'square': 9.0}
-    >>> spec.label
-    'square number=3.0'
-    >>> spec.key == Square.model_validate_json(spec.model_dump_json()).key
-    True
+    Example:
+        >>> from typing import Literal
+        >>> class Square(Spec, frozen=True):
+        ...     kind: Literal["square"] = "square"
+        ...     revision: Literal[1] = 1
+        ...     number: float
+        ...     def ask(self):
+        ...         return {"square": self.number**2}
+        >>> spec = Square(number=3)
+        >>> spec.ask()
+        {'square': 9.0}
+        >>> spec.label
+        'square number=3.0'
+        >>> spec.key == Square.model_validate_json(spec.model_dump_json()).key
+        True
     """
 
-    # JSON has no infinity: refused where it enters, and never written as null.
+    # JSON has no infinity, so infinite numbers are refused.
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
 
     kind: str
@@ -79,13 +80,17 @@ class Spec(BaseModel, frozen=True):
 def content_key(content: Mapping[str, Any]) -> str:
     """Return the key of a spec's content: 40 hexadecimal digits.
 
-    Floats enter as the shortest decimal that reads back to the same bits, so no two differ
-    by rounding; 0.0 and -0.0 are the same number and give the same key.
+    Floats enter as the shortest decimal that reads back to the same bits. 0.0 and -0.0 give the
+    same key.
 
-    >>> content_key({"kind": "square", "revision": 1, "number": 3.0})
-    '671254062346fea1ac0ed4bcc78dc21138a7ec37'
-    >>> content_key({"number": -0.0, "seed": 7}) == content_key({"seed": 7, "number": 0.0})
-    True
+    Returns:
+        The key.
+
+    Example:
+        >>> content_key({"kind": "square", "revision": 1, "number": 3.0})
+        '671254062346fea1ac0ed4bcc78dc21138a7ec37'
+        >>> content_key({"number": -0.0, "seed": 7}) == content_key({"seed": 7, "number": 0.0})
+        True
     """
     text = _canonical(content)
     if "-0.0" in text:  # rare, and looking at every value is slow
@@ -108,15 +113,26 @@ def _unsigned_zeros(value: Any) -> Any:
 
 
 def parsed_spec(kinds: Any, content: Any) -> Spec:
-    """Return the spec with this content; ``kinds`` is a Spec class or a union of them.
+    """Make the spec with this content.
 
-    >>> from headwise.runs.examples import Square
-    >>> parsed_spec(Square, {"number": 2}).key == Square(number=2).key
-    True
-    >>> parsed_spec(Square, {"nubmer": 2})
-    Traceback (most recent call last):
-    ...
-    headwise.errors.BadInputError: 'nubmer' is no field of square; did you mean 'number'?
+    Args:
+        kinds: A Spec class or a union of them.
+        content: The fields.
+
+    Returns:
+        The spec.
+
+    Raises:
+        BadInputError: If a field is unknown, missing or out of range.
+
+    Example:
+        >>> from headwise.runs.examples import Square
+        >>> parsed_spec(Square, {"number": 2}).key == Square(number=2).key
+        True
+        >>> parsed_spec(Square, {"nubmer": 2})
+        Traceback (most recent call last):
+        ...
+        headwise.errors.BadInputError: 'nubmer' is no field of square; did you mean 'number'?
     """
     try:
         return _adapter(kinds).validate_python(content)

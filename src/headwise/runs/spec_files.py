@@ -12,16 +12,29 @@ from headwise.runs.spec import Spec, parsed_spec
 
 
 def read_specs(kinds: Any, path: str | os.PathLike[str]) -> list[Spec]:
-    """Read the specs in a .json or .jsonl file; ``kinds`` is a Spec class or a union of them.
+    """Read the specs in a .json or .jsonl file.
 
-    >>> import tempfile
-    >>> from headwise.runs.examples import Square
-    >>> path = Path(tempfile.mkdtemp()) / "specs.json"
-    >>> _ = path.write_text('[{"kind": "square", "number": 3}, {"kind": "square", "nubmer": 4}]')
-    >>> read_specs(Square, path)
-    Traceback (most recent call last):
-    ...
-    headwise.errors.BadInputError: spec 2 of ...specs.json: 'nubmer' is no field of square; ...
+    Args:
+        kinds: A Spec class or a union of them.
+        path: The file: a JSON list, or one object per line.
+
+    Returns:
+        The specs, in the order of the file.
+
+    Raises:
+        BadInputError: If a spec is not valid.
+        UnreadableFileError: If the file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> from headwise.runs.examples import Square
+        >>> path = Path(tempfile.mkdtemp()) / "specs.json"
+        >>> right, wrong = '{"kind": "square", "number": 3}', '{"kind": "square", "nubmer": 4}'
+        >>> _ = path.write_text(f"[{right}, {wrong}]")
+        >>> read_specs(Square, path)
+        Traceback (most recent call last):
+        ...
+        headwise.errors.BadInputError: spec 2 of ...specs.json: 'nubmer' is no field of square; ...
     """
     path = Path(path)
     specs = []

@@ -22,29 +22,34 @@ from headwise.runs.record import Record, Records
 from headwise.runs.schema import results
 from headwise.runs.spec import Spec
 
-#: Keys in one query: every SQLite takes that many.
+#: Keys in one query: every SQLite accepts that many.
 KEYS_AT_A_TIME = 900
 
-#: Insert statements that know what to do when a key is there already.
+#: Insert statements with a rule for existing keys.
 _INSERT = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 _PROVENANCE = tuple(field.name for field in fields(Provenance))
 _ANSWERED: ColumnElement[bool] = results.c.failure.is_(None)
 
-#: One line of the results table, by column.
+#: One row of the results table, by column.
 _Columns = Mapping[str, Any]
 
 
 class Store:
-    """Answers and failures by key, at a path or an SQLAlchemy URL.
+    """Answers and failures by key, in a file or a database. Open one with ``Store.open``.
 
-    >>> import tempfile
-    >>> from headwise.runs.attempt import attempt
-    >>> from headwise.runs.examples import Square
-    >>> spec = Square(number=3)
-    >>> with Store.open(os.path.join(tempfile.mkdtemp(), "results.db")) as store:
-    ...     store.put(spec, attempt(spec))
-    ...     store.records()[spec.key].rows
-    ({'square': 9.0},)
+    Args:
+        engine: The database.
+        place: Its path or URL, for messages.
+
+    Example:
+        >>> import tempfile
+        >>> from headwise.runs.attempt import attempt
+        >>> from headwise.runs.examples import Square
+        >>> spec = Square(number=3)
+        >>> with Store.open(os.path.join(tempfile.mkdtemp(), "results.db")) as store:
+        ...     store.put(spec, attempt(spec))
+        ...     store.records()[spec.key].rows
+        ({'square': 9.0},)
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
@@ -54,7 +59,7 @@ class Store:
 
     @classmethod
     def open(cls, location: str | os.PathLike[str] = DEFAULT_STORE) -> Store:
-        """Open a store, create it if needed, and bring it up to date."""
+        """Open the store at a path or SQLAlchemy URL; create or upgrade it if needed."""
         url = store_url(location)
         place = described(url)
         store = cls(engine_of(url), place)

@@ -20,10 +20,16 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Saving:
-    """Where a run is saved, whose it is, and how many seconds pass between saves.
+    """Where and how often a run is saved.
 
-    >>> Saving(Path("run.pt"), key="a1b2").seconds
-    60.0
+    Args:
+        path: The checkpoint file.
+        key: The identity of the run; a checkpoint of another run is refused.
+        seconds: The time between two saves.
+
+    Example:
+        >>> Saving(Path("run.pt"), key="a1b2").seconds
+        60.0
     """
 
     path: Path
@@ -32,10 +38,18 @@ class Saving:
 
     @classmethod
     def in_folder(cls, folder: Path, key: str) -> Saving:
-        """In a folder that many runs share, each under a name made of its key.
+        """Save in a folder that many runs share, under a name made from the key.
 
-        >>> Saving.in_folder(Path("runs"), key="a1b2").path.name
-        '85337816d263d362.pt'
+        Args:
+            folder: The folder.
+            key: The identity of the run.
+
+        Returns:
+            Where to save.
+
+        Example:
+            >>> Saving.in_folder(Path("runs"), key="a1b2").path.name
+            '85337816d263d362.pt'
         """
         return cls(folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt", key)
 
@@ -47,10 +61,7 @@ def save(
     generators: Sequence[torch.Generator],
     rows: Sequence[CurveRow],
 ) -> None:
-    """Write the checkpoint beside the old one, then put it in its place.
-
-    Whoever is killed while this runs leaves the old checkpoint whole.
-    """
+    """Write a new checkpoint, then replace the old one, so that a kill leaves one intact."""
     content = {
         "version": VERSION,
         "key": saving.key,
@@ -71,7 +82,7 @@ def save(
 def resume(
     saving: Saving, identity: str, state: State, generators: Sequence[torch.Generator]
 ) -> tuple[CurveRow, ...]:
-    """Take up the saved run, if there is one, and return its rows so far."""
+    """Restore the saved run, if there is one, and return its rows so far."""
     if not saving.path.exists():
         return ()
     content = _read(saving.path)
@@ -85,7 +96,7 @@ def resume(
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # damaged bytes fail in as many ways as there are bytes
+    except Exception as error:  # damaged files raise nearly anything
         told = [*str(error).splitlines(), type(error).__name__][0]
         raise UnreadableFileError(
             f"{path} is no checkpoint that can be read ({told})",

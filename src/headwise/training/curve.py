@@ -11,15 +11,24 @@ from headwise.training.settings import Member
 
 @dataclass(frozen=True)
 class CurveRow:
-    """One member after ``step`` updates. Losses are None where there are none to tell.
+    """One member after ``step`` updates. Losses that are not known are None.
 
-    ``train_loss`` is that of the last batch, before its update; ``epoch_loss`` the mean over the
-    last whole epoch and ``best_epoch_loss`` the least so far, which is what the heads paper
-    reports. Test data are fresh. A member that diverged has its step in ``diverged_at`` and no
-    losses from there on.
+    Args:
+        member: The index of the member.
+        variant: The name of its variant.
+        seed: Its seed.
+        learning_rate: Its learning rate.
+        step: The number of updates so far.
+        train_loss: The loss of the last batch, before its update.
+        epoch_loss: The mean loss of the last whole epoch.
+        best_epoch_loss: The smallest such mean so far, which the heads paper reports.
+        test_loss: The loss on fresh data.
+        test_score: The score on fresh data, if the task has one.
+        diverged_at: The step at which the member diverged; it has no losses from there on.
 
-    >>> CurveRow.of(0, Member("", 0, 0.1), step=5, train_loss=0.5).train_loss
-    0.5
+    Example:
+        >>> CurveRow.of(0, Member("", 0, 0.1), step=5, train_loss=0.5).train_loss
+        0.5
     """
 
     member: int
@@ -36,7 +45,7 @@ class CurveRow:
 
     @classmethod
     def of(cls, index: int, member: Member, **known: Any) -> CurveRow:
-        """The row of a member."""
+        """Make the row of a member."""
         return cls(index, member.variant, member.seed, member.learning_rate, **known)
 
 
@@ -44,17 +53,22 @@ Sink = Callable[[CurveRow], None]
 
 
 def nowhere(row: CurveRow) -> None:
-    """A sink for rows that nobody waits for.
-
-    >>> nowhere(CurveRow(0, "", 0, 0.1, 1))
-    """
+    """Ignore a row."""
 
 
 def curve_steps(steps: int, per_decade: int) -> tuple[int, ...]:
-    """Where rows are taken: about ``per_decade`` in each decade, and the last step.
+    """Return the steps at which rows are recorded, evenly spaced on a logarithmic scale.
 
-    >>> curve_steps(120, per_decade=3)
-    (1, 2, 5, 10, 22, 46, 100, 120)
+    Args:
+        steps: The last step.
+        per_decade: About how many rows each decade has.
+
+    Returns:
+        The steps, with the last one.
+
+    Example:
+        >>> curve_steps(120, per_decade=3)
+        (1, 2, 5, 10, 22, 46, 100, 120)
     """
     found, power = {steps}, 0
     while (step := round(10 ** (power / per_decade))) <= steps:

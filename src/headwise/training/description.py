@@ -1,4 +1,4 @@
-"""Describe a value in words that are the same in another process: its kind and its parts."""
+"""Describe a value in one line that is the same in every process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ LONGEST = 160
 
 
 def described(value: object) -> str:
-    """A value in one short line, the same in every process; another value has another line.
+    """Describe a value in one line; different values have different lines.
 
-    Tensors are described by shape and checksum, whatever device they are on.
+    Tensors are described by shape and checksum, on any device.
 
-    >>> from headwise.data import FarthestNeighbour
-    >>> described(FarthestNeighbour(4, 3))
-    'FarthestNeighbour(width=4, tokens=3, points=Uniform())'
-    >>> described(torch.ones(2, 3))
-    'float32[2, 3]:f4691328'
+    Returns:
+        The line.
+
+    Example:
+        >>> from headwise.data import FarthestNeighbour
+        >>> described(FarthestNeighbour(4, 3))
+        'FarthestNeighbour(width=4, tokens=3, points=Uniform())'
+        >>> described(torch.ones(2, 3))
+        'float32[2, 3]:f4691328'
     """
     bare = type(value).__repr__ is object.__repr__ and hasattr(value, "__dict__")
     whole = _parts(value, vars(value)) if bare else _told(value)

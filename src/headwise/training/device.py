@@ -1,4 +1,4 @@
-"""Check that a device of this name exists and can compute."""
+"""Check that a device exists and can compute."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from headwise.errors import BadInputError
 
 
 def known_device(name: str) -> torch.device:
-    """The device of this name, here or on another machine.
-
-    >>> known_device("cuda:1").index
-    1
-    """
+    """Return the device of this name, which may be on another machine; raise if the name is bad."""
     try:
         return torch.device(name)
     except RuntimeError:
@@ -20,13 +16,7 @@ def known_device(name: str) -> torch.device:
 
 
 def refuse_absent(name: str) -> None:
-    """Raise the error for a device on which this machine cannot compute.
-
-    >>> refuse_absent("tpu")
-    Traceback (most recent call last):
-    ...
-    headwise.errors.BadInputError: there is no device 'tpu' on this machine; pass cpu...
-    """
+    """Raise if this machine cannot compute on the device."""
     try:
         torch.zeros(1, device=known_device(name)).tolist()
     except (RuntimeError, AssertionError, ImportError):
@@ -39,9 +29,5 @@ def _absent(name: str) -> BadInputError:
 
 
 def can_round(device: str, precision: str) -> bool:
-    """Whether a device takes products in this precision: TF32 is for GPUs alone.
-
-    >>> can_round("cpu", "float32"), can_round("cpu", "tf32")
-    (True, False)
-    """
+    """Whether the device supports products in this precision: only GPUs have TF32."""
     return precision != "tf32" or known_device(device).type == "cuda"

@@ -1,8 +1,7 @@
-"""The heads paper's encoder for many members at once, written out.
+"""The heads paper's encoder for many members at once, without vmap.
 
 Tokens of all sequences are the rows of one matrix per member, so each linear map is one batched
-product with its bias added in the same call; attention takes heads where they lie, beside one
-another in the last axis, without turning anything round.
+product with its bias. Attention takes heads in the last axis, without transposing anything.
 """
 
 from __future__ import annotations
@@ -19,15 +18,7 @@ from headwise.training.stacking import Parameters, of_variants
 
 
 class StackedEncoder:
-    """``NeighbourEncoder`` for all members; they may differ in rank if H·r is the same.
-
-    >>> from headwise.models import NeighbourShape
-    >>> from headwise.training.stacking import stack
-    >>> models = [NeighbourShape(width=8, rank=r, mlp_width=16).build(0) for r in (2, 4)]
-    >>> forward = StackedEncoder(models, [(0, 1), (1, 2)])
-    >>> forward(stack(models), (torch.zeros(2, 5, 3, 8),)).shape
-    torch.Size([2, 5, 3, 8])
-    """
+    """``NeighbourEncoder`` for all members; they may differ in rank if H·r is the same."""
 
     def __init__(
         self, models: Sequence[NeighbourEncoder], groups: Sequence[tuple[int, int]]
@@ -37,7 +28,7 @@ class StackedEncoder:
 
     @staticmethod
     def serves(models: Sequence[nn.Module]) -> bool:
-        """Whether these models are of that kind, and alike but for their rank."""
+        """Whether these models are of that kind and differ only in rank."""
         if not all(isinstance(model, NeighbourEncoder) for model in models):
             return False
         kinds = {
@@ -48,7 +39,7 @@ class StackedEncoder:
         return len(kinds) == 1
 
     def __call__(self, parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
-        """The answers of every member to its own points."""
+        """Return the outputs of every member for its own points."""
         tokens = self._embedded(parameters, inputs[0])
         sequences, length = tokens.shape[1:3]
         rows, maps = tokens.flatten(1, 2), Maps(parameters)
@@ -78,7 +69,7 @@ class StackedEncoder:
         return part.linear("attention.projection.output", joined, 1 / self.shape.copies)
 
     def _mixed(self, group: tuple, triple: tuple[Tensor, ...], sizes: tuple[int, int]) -> Tensor:
-        """Attention of the members of one rank: (m, b·n, H·r) in and out."""
+        """Compute the attention of members of one rank: (m, b·n, H·r) in and out."""
         first, end, shape = group
         members = end - first
         cut = (members * sizes[0], sizes[1], shape.heads, shape.rank)

@@ -30,17 +30,24 @@ from headwise.training.streams import cast, examination, training_noise
 class Ensemble:
     """Members that train together: ``advance`` is one step of all of them.
 
-    Each member has its parameters, its noise, its learning rate and its fate: what becomes of
-    one changes nothing for the others.
+    Each member has its own parameters, noise and learning rate. A member that diverges does not
+    change the others.
 
-    >>> from headwise.data import FarthestNeighbour
-    >>> from headwise.models import NeighbourShape
-    >>> shape = NeighbourShape(width=4, tokens=3, rank=4, mlp_width=8)
-    >>> settings = Settings(steps=2, batch=5, seeds=(0, 1))
-    >>> ensemble = Ensemble({"full": shape.build}, FarthestNeighbour(4, 3), settings)
-    >>> ensemble.advance()
-    >>> int(ensemble.state.step), ensemble.state.last_loss.shape
-    (1, torch.Size([2]))
+    Args:
+        variants: For each name a function that builds a model from a seed. The parameters of all
+            models must have the same names and shapes.
+        task: What to train on.
+        settings: Steps, seeds, learning rates and the rest.
+
+    Example:
+        >>> from headwise.data import FarthestNeighbour
+        >>> from headwise.models import NeighbourShape
+        >>> shape = NeighbourShape(width=4, tokens=3, rank=4, mlp_width=8)
+        >>> settings = Settings(steps=2, batch=5, seeds=(0, 1))
+        >>> ensemble = Ensemble({"full": shape.build}, FarthestNeighbour(4, 3), settings)
+        >>> ensemble.advance()
+        >>> int(ensemble.state.step), ensemble.state.last_loss.shape
+        (1, torch.Size([2]))
     """
 
     def __init__(self, variants: Mapping[str, Builder], task: Task, settings: Settings) -> None:
@@ -68,14 +75,14 @@ class Ensemble:
 
     @cached_property
     def identity(self) -> str:
-        """What must be the same for a run to be taken up, a line for each part."""
+        """What must be equal for a run to resume from a checkpoint, one line for each part."""
         told = [f"{f.name}={getattr(self.settings, f.name)!r}" for f in fields(self.settings)]
         told.append(f"task={described(self.task)}")
         shapes = [f"{name}: {tuple(shape)}" for name, shape in self.layout.shapes.items()]
         return "\n".join([*told, f"variants={list(self.variants)}", *shapes])
 
     def advance(self) -> None:
-        """One step of every member, in place; nothing is read back from the device."""
+        """Take one step of every member, in place; nothing is read back from the device."""
         state, settings = self.state, self.settings
         noise = self.noise.draw(state.step)
         losses, gradient = self.gradient(noise)
@@ -86,7 +93,7 @@ class Ensemble:
         state.step.add_(1)
 
     def gradient(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Losses (M) and gradients (M, P), the mean over micro-batches."""
+        """Return losses (M) and gradients (M, P), averaged over micro-batches."""
         parts = self.settings.micro_batches
         found = [self._part_gradient(part) for part in noise.chunk(parts, dim=1)]
         losses, gradient = found[0]
@@ -117,7 +124,7 @@ class Ensemble:
 
     @torch.no_grad()
     def examine(self) -> tuple[Tensor, Tensor]:
-        """Loss and score of every member on its test data."""
+        """Return loss and score of every member on its test data."""
         size = max(1, self.settings.batch // self.settings.micro_batches)
         parameters = self.layout.cut(self.state.flat)
         total = len(self.tested.targets[0][0])
@@ -132,7 +139,7 @@ class Ensemble:
         return losses, scores
 
     def rows(self) -> list[CurveRow]:
-        """Where every member stands."""
+        """Return the current row of every member."""
         state, (test_loss, test_score) = self.state, self.examine()
         columns = {
             "train_loss": state.last_loss,
@@ -157,7 +164,7 @@ class Ensemble:
         ]
 
     def parameters(self) -> dict[str, Tensor]:
-        """A copy of all parameters, by name, members first, on the CPU."""
+        """Return a copy of all parameters by name, members first, on the CPU."""
         return {n: v.clone() for n, v in self.layout.cut(self.state.flat.cpu()).items()}
 
 
@@ -166,7 +173,7 @@ def _placed(model: nn.Module, settings: Settings) -> nn.Module:
 
 
 def _groups(variants: Sequence[str]) -> list[tuple[int, int]]:
-    """First and one past the last member of each variant; they stand together."""
+    """Return the first and one past the last member of each variant."""
     ends, found = 0, []
     for _, same in groupby(variants):
         first, ends = ends, ends + len(list(same))

@@ -1,8 +1,8 @@
-"""Linear maps of all members at once, with a weight gradient that fills a GPU.
+"""Linear maps of all members at once, with a weight gradient that keeps a GPU busy.
 
 The gradient of a weight is a product of two small matrices over thousands of rows. A GPU gives each
-tile of the result to one processor, which then walks through all rows alone while the others
-idle; cut into pieces along the rows, and the pieces summed, it takes a tenth of the time.
+tile of the result to one processor, which goes through all rows while the others idle. Cut into
+pieces along the rows that are then summed, it takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -15,20 +15,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm, normalize
 
-#: Tiles that keep the processors of a large GPU busy, and the side of one.
+#: The number of tiles that keeps a large GPU busy, and the side of a tile.
 BUSY, TILE = 256, 64
 
-#: Pieces of fewer rows are not worth their sum.
+#: The least rows per piece: below this, summing the pieces costs more than it saves.
 FEWEST_ROWS = 64
 
 
 class Maps:
-    """The parameters of all members under a prefix, and the maps they make of rows (M, k, d).
-
-    >>> parameters = {"mlp.weight": torch.ones(2, 3, 4), "mlp.bias": torch.zeros(2, 3)}
-    >>> Maps(parameters).linear("mlp", torch.ones(2, 5, 4)).shape
-    torch.Size([2, 5, 3])
-    """
+    """The parameters of all members under a prefix, and the maps they make of rows (M, k, d)."""
 
     def __init__(self, parameters: Mapping[str, Tensor], prefix: str = "") -> None:
         self.parameters, self.prefix = parameters, prefix
@@ -37,21 +32,21 @@ class Maps:
         return self.parameters[self.prefix + name]
 
     def below(self, name: str) -> Maps:
-        """The parameters of a part."""
+        """Return the parameters of a part."""
         return Maps(self.parameters, f"{self.prefix}{name}.")
 
     def own(self) -> dict[str, Tensor]:
-        """The parameters of this part alone, by their names within it."""
+        """Return only the parameters of this part, by their names within it."""
         cut = len(self.prefix)
         known = self.parameters.items()
         return {name[cut:]: value for name, value in known if name.startswith(self.prefix)}
 
     def linear(self, name: str, rows: Tensor, factor: float = 1.0) -> Tensor:
-        """Rows times the transposed weight of their member, times the factor, plus the bias."""
+        """Return rows times their member's transposed weight, times the factor, plus the bias."""
         return linear_map(rows, self[f"{name}.weight"], self[f"{name}.bias"], factor)
 
     def norm(self, name: str, rows: Tensor) -> Tensor:
-        """A layer norm with weight and bias, or a unit norm with one scalar."""
+        """Apply a layer norm with weight and bias, or a unit norm with one scalar."""
         scale = self.parameters.get(f"{self.prefix}{name}.scale")
         if scale is not None:
             return scale[:, None, None] * normalize(rows, dim=-1)
@@ -60,11 +55,7 @@ class Maps:
 
 
 def linear_map(rows: Tensor, weight: Tensor, bias: Tensor, factor: float = 1.0) -> Tensor:
-    """Rows (M, k, d) times factor · weightᵀ (M, d, o), plus bias (M, o).
-
-    >>> linear_map(torch.ones(1, 2, 3), torch.ones(1, 1, 3), torch.ones(1, 1)).flatten()
-    tensor([4., 4.])
-    """
+    """Return rows (M, k, d) times factor · weightᵀ (M, d, o), plus bias (M, o)."""
     rows, weight, bias = _as_rounded(rows, weight, bias)
     pieces = _pieces(rows, weight)
     if pieces == 1:
@@ -73,7 +64,7 @@ def linear_map(rows: Tensor, weight: Tensor, bias: Tensor, factor: float = 1.0) 
 
 
 def _as_rounded(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """What autocast would make of these, since it does not look into a function of our own."""
+    """Cast as autocast would, which does not look into our own function."""
     kind = tensors[0].device.type
     if not torch.is_autocast_enabled(kind):
         return tensors
@@ -81,7 +72,7 @@ def _as_rounded(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def _pieces(rows: Tensor, weight: Tensor) -> int:
-    """How many pieces the rows are cut into; one where a CPU or large maps need no cutting."""
+    """Return how many pieces the rows are cut into; one on a CPU and for large maps."""
     if rows.device.type != "cuda":
         return 1
     members, outputs, inputs = weight.shape
@@ -91,7 +82,7 @@ def _pieces(rows: Tensor, weight: Tensor) -> int:
 
 
 class _Cut(torch.autograd.Function):
-    """The map as it is, with the gradient of the weight taken piece by piece."""
+    """The linear map, with the gradient of the weight computed piece by piece."""
 
     @staticmethod
     def forward(
@@ -113,11 +104,6 @@ class _Cut(torch.autograd.Function):
 
 
 def weight_gradient(given: Tensor, rows: Tensor, pieces: int) -> Tensor:
-    """givenᵀ · rows of every member (M, o, d), summed over pieces of the rows.
-
-    >>> one = torch.arange(8.0).view(1, 4, 2)
-    >>> torch.equal(weight_gradient(one, one, 2), one.mT @ one)
-    True
-    """
+    """Return givenᵀ · rows of every member (M, o, d), summed over pieces of the rows."""
     cut = [t.reshape(len(t) * pieces, -1, t.shape[-1]) for t in (given, rows)]
     return torch.bmm(cut[0].mT, cut[1]).unflatten(0, (len(rows), pieces)).sum(1)

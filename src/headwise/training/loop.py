@@ -18,13 +18,29 @@ from headwise.training.misfits import Builder
 from headwise.training.replay import replayed
 from headwise.training.settings import Member, Settings
 
-#: Steps between looks at the clock.
+#: Steps between two checks of the time.
 STRETCH = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What came of a run: who trained, the whole curve, and every member's parameters."""
+    """The result of a run: its members, the whole curve and the trained parameters.
+
+    Args:
+        members: Who was trained.
+        rows: The learning curves of all members.
+        parameters: The trained parameters by name, members first.
+        variants: The functions that build the models.
+        steps_per_second: The speed, without evaluation and saves.
+
+    Example:
+        >>> from headwise.data import FarthestNeighbour
+        >>> from headwise.models import NeighbourShape
+        >>> shape = NeighbourShape(width=4, tokens=3, rank=4, mlp_width=8)
+        >>> done = train({"full": shape.build}, FarthestNeighbour(4, 3), Settings(steps=2, batch=8))
+        >>> [row.step for row in done.only("full").last]
+        [2]
+    """
 
     members: tuple[Member, ...]
     rows: tuple[CurveRow, ...]
@@ -39,7 +55,7 @@ class Trained:
         return tuple(final[index] for index in range(len(self.members)))
 
     def only(self, variant: str) -> Trained:
-        """What came of one variant, as if it had trained alone."""
+        """Return the result of one variant, as if it had been trained alone."""
         kept = [index for index, who in enumerate(self.members) if who.variant == variant]
         rows = [row for row in self.rows if row.variant == variant]
         return replace(
@@ -50,7 +66,7 @@ class Trained:
         )
 
     def model(self, member: int) -> nn.Module:
-        """A model of its own with the parameters of this member, on the CPU."""
+        """Return the trained model of this member, on the CPU."""
         who = self.members[member]
         model = self.variants[who.variant](who.seed)
         own = {name: value[member] for name, value in self.parameters.items()}
@@ -66,19 +82,28 @@ def train(
     sink: Sink = nowhere,
     saving: Saving | None = None,
 ) -> Trained:
-    """Train every variant with every seed and rate of the settings, all at once.
+    """Train every variant with every seed and learning rate of the settings, all at once.
 
-    Variants must have parameters of the same names and shapes: different ranks do if the number
-    of heads times the rank is the same. Rows go to the sink as they are made. With ``saving``,
-    a checkpoint is kept and a run that was stopped goes on from it; its earlier rows are given
-    to the sink again.
+    Args:
+        variants: For each name a function that builds a model from a seed. The parameters of all
+            models must have the same names and shapes: models of different rank do if heads times
+            rank is the same.
+        task: What to train on.
+        settings: Steps, seeds, learning rates and the rest.
+        sink: Receives each row as it is made.
+        saving: Where to keep a checkpoint. A run that was stopped resumes from it, and its earlier
+            rows are passed to the sink again.
 
-    >>> from headwise.data import FarthestNeighbour
-    >>> from headwise.models import NeighbourShape
-    >>> ranks = {f"r={r}": NeighbourShape(width=4, tokens=3, rank=r).build for r in (1, 4)}
-    >>> done = train(ranks, FarthestNeighbour(4, 3), Settings(steps=3, batch=8, seeds=(0, 1)))
-    >>> [(row.variant, row.seed, row.step) for row in done.last]
-    [('r=1', 0, 3), ('r=1', 1, 3), ('r=4', 0, 3), ('r=4', 1, 3)]
+    Returns:
+        The trained members and their curves.
+
+    Example:
+        >>> from headwise.data import FarthestNeighbour
+        >>> from headwise.models import NeighbourShape
+        >>> ranks = {f"r={r}": NeighbourShape(width=4, tokens=3, rank=r).build for r in (1, 4)}
+        >>> done = train(ranks, FarthestNeighbour(4, 3), Settings(steps=3, batch=8, seeds=(0, 1)))
+        >>> [(row.variant, row.seed, row.step) for row in done.last]
+        [('r=1', 0, 3), ('r=1', 1, 3), ('r=4', 0, 3), ('r=4', 1, 3)]
     """
     ensemble = Ensemble(variants, task, settings)
     run = _Run(ensemble, sink, saving)
@@ -97,26 +122,40 @@ def train_one(
     sink: Sink = nowhere,
     saving: Saving | None = None,
 ) -> Trained:
-    """Train one model: an ensemble of one.
+    """Train one model.
 
-    >>> from headwise.data import FarthestNeighbour
-    >>> from headwise.models import NeighbourShape
-    >>> shape = NeighbourShape(width=4, tokens=3, rank=4, mlp_width=8)
-    >>> done = train_one(shape.build, FarthestNeighbour(4, 3), Settings(steps=3, batch=8))
-    >>> done.model(0)(torch.zeros(1, 3, 4)).shape
-    torch.Size([1, 3, 4])
+    Args:
+        build: A function that builds the model from a seed.
+        task: What to train on.
+        settings: Steps and the rest, with one seed and one learning rate.
+        sink: Receives each row as it is made.
+        saving: Where to keep a checkpoint.
+
+    Returns:
+        The trained model and its curve.
+
+    Raises:
+        BadInputError: If the settings have several seeds or learning rates.
+
+    Example:
+        >>> from headwise.data import FarthestNeighbour
+        >>> from headwise.models import NeighbourShape
+        >>> shape = NeighbourShape(width=4, tokens=3, rank=4, mlp_width=8)
+        >>> done = train_one(shape.build, FarthestNeighbour(4, 3), Settings(steps=3, batch=8))
+        >>> done.model(0)(torch.zeros(1, 3, 4)).shape
+        torch.Size([1, 3, 4])
     """
     if len(settings.members([""])) != 1:
         raise BadInputError(
-            f"one model was to be trained, with seeds {settings.seeds} and rates "
+            f"expected one seed and one learning rate, got seeds {settings.seeds} and rates "
             f"{settings.learning_rates}",
-            hint="pass one seed and one rate, or use train()",
+            hint="use train() for several",
         )
     return train({"": build}, task, settings, sink=sink, saving=saving)
 
 
 class _Run:
-    """An ensemble on its way, with the rows it has made."""
+    """A run in progress, with the rows made so far."""
 
     def __init__(self, ensemble: Ensemble, sink: Sink, saving: Saving | None) -> None:
         self.ensemble, self.sink, self.saving = ensemble, sink, saving
@@ -126,11 +165,11 @@ class _Run:
 
     @property
     def speed(self) -> float:
-        """Steps per second; test data, recording and saves are not counted."""
+        """Steps per second, without evaluation, recording and saves."""
         return self.counted / self.busy if self.busy else 0.0
 
     def take_up(self) -> None:
-        """Go to where the checkpoint stands, if there is one."""
+        """Resume from the checkpoint, if there is one."""
         if self.saving is None:
             return
         ensemble = self.ensemble
@@ -140,7 +179,7 @@ class _Run:
             self._tell(row)
 
     def go_on(self) -> None:
-        """Train to the last step, or until no member is left."""
+        """Train to the last step, or until every member has diverged."""
         settings = self.ensemble.settings
         advance = self._advance() if self.done < settings.steps else self.ensemble.advance
         for goal in curve_steps(settings.steps, settings.rows_per_decade):

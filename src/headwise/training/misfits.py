@@ -1,4 +1,4 @@
-"""Refuse what cannot be trained on a task, with the reason."""
+"""Refuse models that cannot be trained on a task, with the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Builder = Callable[[int], nn.Module]
 
 
 def refuse_no_builder(variants: Mapping[str, Builder]) -> None:
-    """A shape, or a model, is no function that builds one."""
+    """Raise if a shape or a model is passed instead of a function that builds one."""
     for name, build in variants.items():
         if not callable(build):
             raise BadInputError(
@@ -25,9 +25,12 @@ def refuse_no_builder(variants: Mapping[str, Builder]) -> None:
 
 @torch.no_grad()
 def refuse_misfits(variants: Mapping[str, Builder], inputs: Sequence[Tensor]) -> None:
-    """Give each model one example alone, on the CPU: what a stack of them says names none.
+    """Run each model alone on one example on the CPU, so that an error names the model.
 
     The inputs have an axis for members and one for examples before their own.
+
+    Raises:
+        BadInputError: If a model does not fit the task.
     """
     example = [part[0, :1].cpu() for part in inputs]
     for name, build in variants.items():

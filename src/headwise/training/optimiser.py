@@ -1,4 +1,4 @@
-"""AdamW for all members at once, on one flat matrix with a row of parameters for each."""
+"""AdamW for all members at once, on one flat matrix with a row per member."""
 
 from __future__ import annotations
 
@@ -12,25 +12,19 @@ from headwise.training.settings import AdamW, Member, Settings
 
 
 class FlatParameters:
-    """Where each parameter lies in a row of numbers.
-
-    >>> layout = FlatParameters({"a": torch.ones(2, 3), "b": torch.zeros(2, 2, 2)})
-    >>> flat = layout.join([torch.ones(2, 3), torch.zeros(2, 2, 2)])
-    >>> flat.shape, layout.cut(flat)["b"].shape
-    (torch.Size([2, 7]), torch.Size([2, 2, 2]))
-    """
+    """The place of each parameter in a flat row of numbers."""
 
     def __init__(self, stacked: Mapping[str, Tensor]) -> None:
         self.shapes = {name: value.shape[1:] for name, value in stacked.items()}
 
     def join(self, values: Sequence[Tensor]) -> Tensor:
-        """One matrix, a row per member."""
+        """Join tensors into one matrix, a row per member."""
         return torch.cat(
             [value.flatten(1) if value.ndim > 1 else value[:, None] for value in values], 1
         )
 
     def cut(self, flat: Tensor) -> dict[str, Tensor]:
-        """Views into the matrix, by name."""
+        """Return views into the matrix, by name."""
         pieces = flat.split([shape.numel() for shape in self.shapes.values()], dim=1)
         return {
             name: piece.view(len(flat), *shape)
@@ -39,13 +33,13 @@ class FlatParameters:
 
 
 def schedule(settings: Settings, warm_ups: Sequence[float | int]) -> Tensor:
-    """For each step: the share of the learning rate, with both bias corrections of Adam.
+    """Return a table of learning-rate factors for each step, with Adam's bias corrections.
 
-    Columns: 1 / √(1 − β₂^t), then rate / (1 − β₁^t) for each warm-up. On the device as a table,
-    so that a step needs no number from the host.
+    Columns: 1 / √(1 − β₂^t), then rate / (1 − β₁^t) for each warm-up. It lies on the device, so
+    that a step needs no number from the host.
 
-    >>> schedule(Settings(steps=4), [0.5, 0.1]).shape
-    torch.Size([4, 3])
+    Returns:
+        One row per step.
     """
     (first, second), steps = settings.optimiser.betas, settings.steps
     rows = [
@@ -59,11 +53,7 @@ def schedule(settings: Settings, warm_ups: Sequence[float | int]) -> Tensor:
 
 
 def rate_share(step: int, steps: int, warm_up: float | int) -> float:
-    """The learning rate of a step as a share of the full one: a ramp, then half a cosine.
-
-    >>> [round(rate_share(step, 100, warm_up=0.1), 3) for step in (0, 4, 9, 10, 55, 99)]
-    [0.1, 0.5, 1.0, 1.0, 0.5, 0.0]
-    """
+    """Return the learning rate of a step as a share of the full one: a ramp, then half a cosine."""
     ramp = round(warm_up * steps)
     if step < ramp:
         return (step + 1) / ramp
@@ -71,14 +61,14 @@ def rate_share(step: int, steps: int, warm_up: float | int) -> float:
 
 
 class Optimiser:
-    """AdamW, each member with its learning rate and schedule; who is not alive stays as it is."""
+    """AdamW with a learning rate and schedule per member; diverged members do not change."""
 
     def __init__(self, settings: Settings, members: Sequence[Member]) -> None:
         device, dtype = settings.device, settings.dtype
         self.constants: AdamW = settings.optimiser
         rates, warm_ups = zip(*((m.learning_rate, m.warm_up) for m in members), strict=True)
         self.rates = torch.tensor(rates, dtype=dtype, device=device).unsqueeze(1)
-        # A column for each warm-up there is, not for each member: runs are long, members many.
+        # One column for each warm-up, not for each member, to save memory.
         known = list(dict.fromkeys(warm_ups))
         self.table = schedule(settings, known).to(device=device, dtype=dtype)
         columns = [known.index(own) for own in warm_ups]
@@ -93,7 +83,7 @@ class Optimiser:
         step: Tensor,
         alive: Tensor,
     ) -> None:
-        """One step, in place."""
+        """Take one step, in place."""
         mean, square = moments
         first, second = self.constants.betas
         gradient = gradient.masked_fill(~alive.unsqueeze(1), 0.0)
@@ -107,10 +97,10 @@ class Optimiser:
         flat.sub_(mean.div(spread).mul_(rates))
 
     def _shares(self, row: Tensor) -> Tensor:
-        """What this step takes of each member's rate, a column; one number if all share it."""
+        """Return the factor of each member's rate at this step, a column or one number for all."""
         shares = row[:, 1:].mT
         return shares if self.columns is None else shares.index_select(0, self.columns)
 
     def _uncorrected(self, step: Tensor) -> Tensor:
-        """1 − β₁^t: weight decay goes with the rate alone."""
+        """Return 1 − β₁^t: weight decay depends only on the rate."""
         return 1 - self.constants.betas[0] ** (step + 1).to(self.table.dtype)

@@ -10,20 +10,20 @@ from torch import Tensor
 
 from headwise.training.state import State
 
-#: Calls before recording: kernels are compiled and chosen, workspaces allocated.
+#: Calls before recording, which compile and choose kernels and allocate workspaces.
 WARM_UPS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A recorded step. It keeps what it was recorded from: a graph does not own its tensors."""
+    """A recorded step. It keeps the tensors it was recorded from: a graph does not own them."""
 
     graph: torch.cuda.CUDAGraph
     advance: Callable[[], None]
     state: State
 
     def __call__(self) -> None:
-        """The step once more."""
+        """Run the step again."""
         self.graph.replay()
 
 
@@ -33,11 +33,14 @@ def replayed(
     generators: Sequence[torch.Generator],
     stream: torch.cuda.Stream | None = None,
 ) -> Replay:
-    """``advance`` as a graph over the same tensors; the state is left as it was found.
+    """Record ``advance`` as a graph over the same tensors; the state stays as it was.
 
-    The generators take part: each replay draws where the last one ended, as plain calls would.
-    Graphs that are to run side by side are recorded on streams of their own, since products
-    keep one workspace for each stream.
+    The generators take part: each replay continues where the last one ended, as plain calls do. To
+    run graphs side by side, record each on its own stream, since products keep one workspace per
+    stream.
+
+    Returns:
+        The recorded step.
     """
     before = state.copies()
     drawn = [generator.get_state() for generator in generators]

@@ -19,22 +19,26 @@ Execution = Literal["graph", "compiled", "eager"]
 
 @dataclass(frozen=True)
 class Fresh:
-    """Every batch is new.
+    """Draw new data for every batch.
 
-    >>> Fresh()
-    Fresh()
+    Example:
+        >>> Fresh()
+        Fresh()
     """
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A set drawn once per member and repeated, in the same order each epoch or a new one.
+    """Draw a set once per member and repeat it.
 
-    The heads paper's loader reseeds at each epoch, so its runs see 25,600 sequences in the same
-    order again and again: that is the default.
+    Args:
+        sequences: The size of the set.
+        order: "same" repeats one order in each epoch, as the heads paper's loader does, which
+            reseeds at each epoch; "shuffled" draws a new order.
 
-    >>> Fixed().sequences
-    25600
+    Example:
+        >>> Fixed().sequences
+        25600
     """
 
     sequences: int = 25_600
@@ -43,10 +47,16 @@ class Fixed:
 
 @dataclass(frozen=True)
 class AdamW:
-    """The constants of AdamW; the heads paper's unless given.
+    """The constants of AdamW; the defaults are those of the heads paper.
 
-    >>> AdamW().betas
-    (0.9, 0.95)
+    Args:
+        betas: The decay rates of both moments.
+        weight_decay: The decoupled weight decay.
+        epsilon: The constant in the denominator.
+
+    Example:
+        >>> AdamW().betas
+        (0.9, 0.95)
     """
 
     betas: tuple[float, float] = (0.9, 0.95)
@@ -58,8 +68,15 @@ class AdamW:
 class Member:
     """One model of an ensemble.
 
-    >>> Member("rank 8", seed=0, learning_rate=0.01).variant
-    'rank 8'
+    Args:
+        variant: The name of its variant.
+        seed: The seed of its weights and data.
+        learning_rate: Its learning rate.
+        warm_up: The share of the steps over which the rate rises.
+
+    Example:
+        >>> Member("rank 8", seed=0, learning_rate=0.01).variant
+        'rank 8'
     """
 
     variant: str
@@ -70,20 +87,39 @@ class Member:
 
 @dataclass(frozen=True)
 class Settings:
-    """One run of an ensemble: every seed with every learning rate.
+    """The settings of a run: every seed is trained with every learning rate.
 
-    The rate rises linearly over the first ``warm_up`` of the steps and falls to zero along a
-    cosine; a tuple has a share for each learning rate, in their order. A loss that is not finite,
-    or ``explosion`` times the first, ends a member. ``epoch`` counts the steps over which the mean
-    training loss is taken. ``execution`` is a CUDA graph on a GPU and plain calls elsewhere unless
-    given; ``"compiled"`` passes blocks and optimiser through ``torch.compile`` first.
+    The learning rate rises linearly, then falls to zero along a cosine.
 
-    >>> settings = Settings(steps=100, seeds=(0, 1), learning_rates=(0.01, 0.001))
-    >>> [(m.seed, m.learning_rate) for m in settings.members(["full"])]
-    [(0, 0.01), (0, 0.001), (1, 0.01), (1, 0.001)]
-    >>> settings = Settings(steps=100, learning_rates=(0.01, 0.1), warm_up=(0.05, 0.4))
-    >>> [(m.learning_rate, m.warm_up) for m in settings.members(["full"])]
-    [(0.01, 0.05), (0.1, 0.4)]
+    Args:
+        steps: The number of updates.
+        batch: The batch size.
+        seeds: The seeds.
+        learning_rates: The learning rates.
+        warm_up: The share of the steps over which the rate rises; a tuple has one share for each
+            learning rate.
+        protocol: Fresh or fixed training data.
+        precision: "float32", "tf32", "bf16" or "float64".
+        evaluation: The number of test sequences.
+        device: Where to train.
+        micro_batches: The number of parts that a batch is split into, to save memory.
+        epoch: The number of steps over which training losses are averaged.
+        optimiser: The constants of AdamW.
+        explosion: A member ends if its loss is not finite or exceeds this times its first loss.
+        execution: By default a CUDA graph on a GPU and plain calls elsewhere; "compiled" uses
+            ``torch.compile`` first.
+        rows_per_decade: About how many rows of the curve each decade of steps has.
+
+    Raises:
+        ParameterError: If a value is out of range.
+
+    Example:
+        >>> settings = Settings(steps=100, seeds=(0, 1), learning_rates=(0.01, 0.001))
+        >>> [(m.seed, m.learning_rate) for m in settings.members(["full"])]
+        [(0, 0.01), (0, 0.001), (1, 0.01), (1, 0.001)]
+        >>> settings = Settings(steps=100, learning_rates=(0.01, 0.1), warm_up=(0.05, 0.4))
+        >>> [(m.learning_rate, m.warm_up) for m in settings.members(["full"])]
+        [(0.01, 0.05), (0.1, 0.4)]
     """
 
     steps: int
@@ -142,7 +178,7 @@ class Settings:
 
     @property
     def dtype(self) -> torch.dtype:
-        """What parameters and data are kept in."""
+        """The dtype of parameters and data."""
         return torch.float64 if self.precision == "float64" else torch.float32
 
     @property
@@ -159,7 +195,7 @@ class Settings:
         return self.execution == "graph" or (on_gpu and self.execution != "eager")
 
     def members(self, variants: Iterable[str]) -> tuple[Member, ...]:
-        """Who trains: variants, seeds and rates in this order, the last changing fastest."""
+        """Return all members: variants, seeds and rates, the last changing fastest."""
         schedules = tuple(zip(self.learning_rates, self.warm_ups, strict=True))
         triples = product(variants, self.seeds, schedules)
         return tuple(Member(variant, seed, *own) for variant, seed, own in triples)

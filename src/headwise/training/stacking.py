@@ -1,7 +1,7 @@
-"""Many models of one shape as one: stacked parameters, one call.
+"""Run many models of one shape as one: stacked parameters, one call.
 
 Any module goes through ``torch.func.vmap``. The heads paper's encoder (``encoder``) and models made
-of an encoder stack (``stacks``) have forms written out by hand, which are faster.
+of an encoder stack (``stacks``) have faster forms without vmap.
 """
 
 from __future__ import annotations
@@ -24,26 +24,25 @@ Parameters = Mapping[str, Tensor]
 
 @runtime_checkable
 class Stacked(Protocol):
-    """One call for all members: parameters (M, …) and inputs (M, b, …) in, answers out."""
+    """One call for all members: parameters (M, …) and inputs (M, b, …) in, outputs out."""
 
     def __call__(self, parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
-        """The answers of every member to its own inputs."""
+        """Return the outputs of every member for its own inputs."""
         ...
 
 
 class Folding(TorchFunctionMode):
-    """Inside a vectorised call, maps and attention see few large problems instead of many small.
+    """Fold members into rows and batches, so that a vectorised call makes few large products.
 
-    Under ``vmap`` a linear map of (b, n, d) tokens with a weight per member would copy that
-    weight for each of the b sequences; of a matrix of b·n rows it is one batched product.
-    Attention has no vectorised rule on every device; with members folded into the batch it needs
-    none.
+    Under ``vmap`` a linear map of (b, n, d) tokens would copy the weight of each member for each of
+    the b sequences; on a matrix of b·n rows it is one batched product. Attention has no vectorised
+    rule on every device; with members folded into the batch it needs none.
     """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Take linear maps and attention aside."""
+        """Intercept linear maps and attention."""
         given = kwargs or {}
         if func is nn.functional.linear:
             return _of_rows(*args, **given)
@@ -67,9 +66,9 @@ def _attend(
 
 
 class _FoldedAttention(torch.autograd.Function):
-    """Attention whose vectorised form puts members and batch into one axis.
+    """Attention whose vectorised form folds members into the batch.
 
-    Only that form is used, and it is made of plain calls, which carry their own gradients.
+    Only that form is used. It consists of plain calls, which have their own gradients.
     """
 
     @staticmethod
@@ -101,27 +100,21 @@ def _folded(tensor: Tensor, axis: int | None, members: int) -> Tensor:
 
 
 def _folded_mask(mask: Tensor, batch: int) -> Tensor:
-    """(M, …, n, m) with up to batch and heads between, as (M·b, …, n, m)."""
+    """Reshape a mask (M, …, n, m), with up to batch and heads between, to (M·b, …, n, m)."""
     missing = 5 - mask.ndim
     mask = mask.reshape(len(mask), *(1,) * missing, *mask.shape[1:])
     return mask.expand(-1, batch, -1, -1, -1).flatten(0, 1)
 
 
 class StackedModules:
-    """Any modules, equal members in one vectorised call, variants one after another.
-
-    >>> models = [nn.Linear(3, 2) for _ in range(4)]
-    >>> forward = StackedModules(models, [(0, 4)])
-    >>> forward(stack(models), (torch.zeros(4, 5, 3),)).shape
-    torch.Size([4, 5, 2])
-    """
+    """Any modules: members of a variant in one vectorised call, variants one after another."""
 
     def __init__(self, models: Sequence[nn.Module], groups: Sequence[tuple[int, int]]) -> None:
         self.groups = tuple(groups)
         self.templates = tuple(copy.deepcopy(models[first]) for first, _ in groups)
 
     def __call__(self, parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
-        """The answers of every member to its own inputs."""
+        """Return the outputs of every member for its own inputs."""
         answers = [
             _together(
                 template,
@@ -144,24 +137,19 @@ def _together(template: nn.Module, parameters: Parameters, inputs: tuple[Tensor,
 def of_variants(
     tensors: Sequence[Tensor], groups: Sequence[tuple[int, int]]
 ) -> list[tuple[Tensor, ...]]:
-    """Each variant's own members of every tensor.
+    """Split tensors by variant in one call, so that the gradient is a single concatenation.
 
-    Cut in one go, so that the gradient is one joining; that of a slice would be a tensor of zeros
-    of the full size for each variant, and their sum.
+    The gradient of a slice would be a full-size tensor of zeros for each variant.
 
-    >>> [len(own) for (own,) in of_variants([torch.zeros(5, 2)], [(0, 2), (2, 5)])]
-    [2, 3]
+    Returns:
+        For each variant its part of every tensor.
     """
     sizes = [end - first for first, end in groups]
     return list(zip(*(tensor.split(sizes) for tensor in tensors), strict=True))
 
 
 def stack(models: Sequence[nn.Module]) -> dict[str, Tensor]:
-    """The parameters of all models by name, members first.
-
-    >>> {name: value.shape for name, value in stack([nn.Linear(3, 2)] * 4).items()}
-    {'weight': torch.Size([4, 2, 3]), 'bias': torch.Size([4, 2])}
-    """
+    """Stack the parameters of all models by name, members first."""
     tables = [dict(model.named_parameters()) for model in models]
     shapes = [{name: value.shape for name, value in table.items()} for table in tables]
     for other in shapes[1:]:

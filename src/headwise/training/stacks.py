@@ -1,8 +1,8 @@
-"""Encoder stacks, and models made of one, for all members at once, written out.
+"""Encoder stacks, and models made of one, for all members at once, without vmap.
 
 Tokens of all sequences are rows of one matrix per member, so every linear map is one batched
-product with its bias: half the kernels of a vectorised call. What comes out, and its gradient,
-is what the models themselves give.
+product with its bias: half the kernels of a vectorised call. Outputs and gradients are those of the
+models themselves.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ Groups = Sequence[tuple[int, int]]
 def written_out(
     models: Sequence[nn.Module], groups: Groups, compiled: bool = False
 ) -> Stacked | None:
-    """One call for all members of models of this kind; None for kinds that have no such form.
+    """Make one call for all members, or return None for models that have no such form.
 
     Variants may differ in the number of heads if heads times rank is the same. A compiled block is
-    compiled once and serves every layer.
+    compiled once and used by every layer.
 
-    >>> written_out([nn.Linear(2, 2)], [(0, 1)]) is None
-    True
+    Returns:
+        The call, or None.
     """
     kinds = [models[first] for first, _ in groups]
     make = _KINDS.get(type(kinds[0]))
@@ -65,14 +65,14 @@ def _stack_of(model: nn.Module) -> EncoderStack | None:
 
 
 def _frame(stack: EncoderStack) -> tuple[object, ...]:
-    """What variants must share besides the shapes of their parameters."""
+    """Return what variants must share besides the shapes of their parameters."""
     first = _blocks(stack)[0]
     parts = (first.mlp.activation, first.mlp_norm, first.attention.weighting, stack.position)
     return (first.placement, len(stack.blocks), *map(type, parts))
 
 
 def _serves(stack: EncoderStack) -> bool:
-    """Whether it is made of what is written out below: plain heads, positions added if any."""
+    """Whether the model has only the parts that this module implements."""
     return isinstance(stack.position, NoPosition | LearnedAdditive) and all(
         _plain(block.attention)
         and block.mlp.expand.bias is not None
@@ -98,7 +98,7 @@ def _plain(attention: Attention) -> bool:
     )
 
 
-#: Sequences and length, and who attends to whom.
+#: Sequences, length and mask.
 _Grid = tuple[torch.Size, Mask]
 
 
@@ -129,7 +129,7 @@ class StackedStack:
         ]
 
     def __call__(self, maps: Maps, tokens: Tensor, mask: Mask = EVERYTHING) -> Tensor:
-        """Tokens (M, b, n, d) with their positions, through all blocks; a mask of (M·b, …)."""
+        """Pass tokens (M, b, n, d) with positions through all blocks; the mask is (M·b, …)."""
         sizes = tokens.shape[1:3]
         if self.positioned:
             tokens = tokens + maps["position.table"][:, None, : sizes[1]]
@@ -159,7 +159,7 @@ class StackedStack:
         return part.linear("output", mixed[0] if len(mixed) == 1 else torch.cat(mixed))
 
     def _mixed(self, variant: _Variant, triple: tuple[Tensor, ...], grid: _Grid) -> Tensor:
-        """Attention of the members of one variant, (m, b·n, H·r) in and out."""
+        """Compute the attention of the members of one variant, (m, b·n, H·r) in and out."""
         (sequences, length), mask = grid
         first, end = variant.first, variant.end
         cut = ((end - first) * sequences, length, variant.heads, -1)

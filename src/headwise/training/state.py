@@ -1,4 +1,4 @@
-"""Everything that changes while an ensemble trains, as tensors on its device."""
+"""The tensors that change while an ensemble trains, on its device."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from torch import Tensor
 
 @dataclass(eq=False)
 class State:
-    """Parameters, moments, the step, and what is known of each member's losses.
+    """Parameters, moments, the step, and the losses of each member.
 
-    Everything is changed in place, so that a replayed graph finds it where it was.
-
-    >>> state = State.begin(torch.zeros(2, 7))
-    >>> state.alive.tolist(), int(state.step)
-    ([True, True], 0)
+    Everything is changed in place, so that a replayed graph finds it.
     """
 
     flat: Tensor
@@ -34,7 +30,7 @@ class State:
 
     @classmethod
     def begin(cls, flat: Tensor) -> State:
-        """Before the first step."""
+        """Make the state before the first step."""
         members = (len(flat),)
         whole = {"dtype": torch.int64, "device": flat.device}
         return cls(
@@ -52,19 +48,19 @@ class State:
         )
 
     def copies(self) -> dict[str, Tensor]:
-        """A copy of every tensor, on the CPU."""
+        """Copy every tensor to the CPU."""
         return {
             part.name: getattr(self, part.name).detach().to("cpu", copy=True)
             for part in fields(self)
         }
 
     def restore(self, copies: dict[str, Tensor]) -> None:
-        """Every tensor as in the copies, in place."""
+        """Restore every tensor from the copies, in place."""
         for part in fields(self):
             getattr(self, part.name).copy_(copies[part.name])
 
     def note(self, losses: Tensor, *, explosion: float, epoch: int) -> None:
-        """Take in the losses of a step: who diverged with it, and the means over epochs."""
+        """Record the losses of a step: which members diverged, and the means over epochs."""
         self.first_loss.copy_(torch.where(self.step == 0, losses, self.first_loss))
         sound = losses.isfinite() & (losses <= explosion * self.first_loss)
         fallen = self.alive & ~sound

@@ -22,19 +22,19 @@ class FreshNoise:
         ]
 
     def prepare(self, step: int) -> None:
-        """Nothing: every step draws."""
+        """Do nothing: every step draws."""
 
     def draw(self, step: Tensor) -> Tensor:
-        """The noise of one batch for every member."""
+        """Return the noise of one batch for every member."""
         return torch.stack([self.task.noise(self.batch, one) for one in self.generators])
 
     def seen(self, noise: Tensor, step: Tensor) -> Batch:
-        """The batch that this noise makes."""
+        """Return the batch made from this noise."""
         return self.task.batch(noise, step)
 
 
 class FixedNoise:
-    """The noise of a set drawn once, repeated each epoch; nothing of it needs saving."""
+    """The noise of a set drawn once and repeated each epoch; it needs no saving."""
 
     def __init__(self, task: Task, members: Sequence[Member], settings: Settings) -> None:
         assert isinstance(settings.protocol, Fixed)
@@ -53,7 +53,7 @@ class FixedNoise:
         self.epoch: int | None = None
 
     def prepare(self, step: int) -> None:
-        """Before an epoch: its order, from a stream of its own."""
+        """Draw the order of an epoch from its own stream."""
         epoch = step // self.batches
         if self.order == "same" or epoch == self.epoch:
             return
@@ -65,20 +65,20 @@ class FixedNoise:
         self.numbers.copy_(torch.stack(orders))
 
     def draw(self, step: Tensor) -> Tensor:
-        """The noise of this step's part of the set for every member."""
+        """Return the noise of this step's part of the set for every member."""
         part = (step % self.batches).view(1)
         chosen = self.numbers.unflatten(1, (self.batches, self.batch)).index_select(1, part)
         return self.noise[self.rows, chosen.squeeze(1)]
 
     def seen(self, noise: Tensor, step: Tensor) -> Batch:
-        """The batch that this noise makes."""
+        """Return the batch made from this noise."""
         return self.task.batch(noise, step)
 
 
 class EpochNoise:
     """Whole epochs of an ``EpochTask``, one per seed, made when they begin.
 
-    Members of one seed see the same batches. Nothing needs saving: an epoch follows from the seed
+    Members with one seed see the same batches. Nothing needs saving: an epoch follows from the seed
     and its number.
     """
 
@@ -95,7 +95,7 @@ class EpochNoise:
         self.prepare(0)
 
     def prepare(self, step: int) -> None:
-        """Before an epoch: augment all of it, for every seed."""
+        """Augment a whole epoch for every seed."""
         epoch = step // self.batches
         if epoch == self.epoch:
             return
@@ -112,11 +112,11 @@ class EpochNoise:
         return torch.empty(shape, dtype=tensor.dtype, device=self.device)
 
     def draw(self, step: Tensor) -> Tensor:
-        """The places of this step's batch in the epoch, for every member."""
+        """Return the places of this step's batch in the epoch, for every member."""
         return ((step % self.batches) * self.batch + self.line).expand(len(self.rows), -1)
 
     def seen(self, noise: Tensor, step: Tensor) -> Batch:
-        """The samples at these places."""
+        """Return the samples at these places."""
         assert self.buffers is not None
         inputs, targets = (tuple(t[self.rows, noise] for t in ts) for ts in self.buffers)
         return Batch(self.task.present(*inputs), targets)
@@ -130,14 +130,7 @@ Noise = FreshNoise | FixedNoise | EpochNoise
 
 
 def training_noise(task: Task, members: Sequence[Member], settings: Settings) -> Noise:
-    """The noise of the protocol the settings name.
-
-    >>> from headwise.data import FarthestNeighbour
-    >>> settings = Settings(steps=1, batch=3, seeds=(0, 1))
-    >>> noise = training_noise(FarthestNeighbour(4, 2), settings.members([""]), settings)
-    >>> noise.draw(torch.tensor(0)).shape
-    torch.Size([2, 3, 2, 4])
-    """
+    """Return the noise of the protocol that the settings name."""
     if isinstance(task, EpochTask):
         return EpochNoise(task, members, settings)
     kind = FixedNoise if isinstance(settings.protocol, Fixed) else FreshNoise
@@ -145,7 +138,7 @@ def training_noise(task: Task, members: Sequence[Member], settings: Settings) ->
 
 
 def examination(task: Task, members: Sequence[Member], settings: Settings) -> Batch:
-    """Test data of every member, from a stream that training never asks."""
+    """Return the test data of every member, from a stream that training does not use."""
     drawn = {
         seed: task.examine(settings.evaluation, stream(seed, "test data", device=settings.device))
         for seed in {member.seed for member in members}
@@ -157,11 +150,7 @@ def examination(task: Task, members: Sequence[Member], settings: Settings) -> Ba
 
 
 def cast(batch: Batch, dtype: torch.dtype) -> Batch:
-    """Floating numbers in this dtype; class numbers as they are.
-
-    >>> cast(Batch((torch.ones(1),), (torch.tensor([3]),)), torch.float64).targets
-    (tensor([3]),)
-    """
+    """Cast floating numbers to this dtype; leave class numbers as they are."""
     return Batch(
         tuple(t.to(dtype) if t.is_floating_point() else t for t in batch.inputs),
         tuple(t.to(dtype) if t.is_floating_point() else t for t in batch.targets),

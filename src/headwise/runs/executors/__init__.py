@@ -1,4 +1,4 @@
-"""Where specs are computed: on this machine, or on a Dask cluster."""
+"""Compute specs on this machine or on a Dask cluster."""
 
 from headwise.runs.executors.cluster import ClusterExecutor
 from headwise.runs.executors.local import LocalExecutor

@@ -1,4 +1,4 @@
-"""Keep Ctrl-C from workers: a terminal sends it to every process, and only the driver reacts."""
+"""Keep Ctrl-C from workers: a terminal sends it to every process, but only the driver reacts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ def interrupts_later() -> Iterator[None]:
 
     They inherit the signal mask, so Ctrl-C is blocked from their first instruction on.
 
-    >>> with interrupts_later():
-    ...     signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    True
+    Yields:
+        Nothing.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # It lifts the mask when it starts its own process, so that must have happened.
+    # The tracker lifts the mask when it starts its process, so it must be running already.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,7 +1,7 @@
 """LocalExecutor: processes on this machine, one spec each; a dead one is replaced.
 
-The pool of the standard library breaks as a whole when one of its processes dies, so this
-one is written by hand: a pipe to every worker, and the knowledge of what each is doing.
+The pool of the standard library breaks as a whole when one process dies. This one keeps a pipe to
+every worker and knows what each is computing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headwise.runs.executors.worker import ONE_THREAD, READY, serve
 from headwise.runs.outcome import Outcome
 from headwise.runs.spec import Spec
 
-#: Starting workers that may be killed in a row before the run gives up.
+#: How many starting workers may be killed in a row before the run gives up.
 FALSE_STARTS = 10
 
 #: The exit code of a worker whose fork server was killed.
@@ -62,21 +62,29 @@ class _Worker:
 class LocalExecutor:
     """A pool of processes on this machine, each with one torch thread.
 
-    Long specs keep checkpoints under ``scratch``, if it is given, and go on from there when
-    they are asked again.
+    Args:
+        workers: The number of processes; by default one per processor.
+        device: Where workers compute, such as "cpu" or "cuda".
+        scratch: The folder for checkpoints, from which a killed spec resumes.
 
-    >>> from headwise.runs.examples import Square
-    >>> executor = LocalExecutor(workers=1)
-    >>> [outcome.rows for outcome in executor.outcomes([Square(number=3)], lambda spec: None)]
-    [({'square': 9.0},)]
-    >>> executor.close()
+    Raises:
+        BadInputError: If the number of workers is less than one.
+
+    Example:
+        >>> from headwise.runs.examples import Square
+        >>> executor = LocalExecutor(workers=1)
+        >>> [outcome.rows for outcome in executor.outcomes([Square(number=3)], lambda spec: None)]
+        [({'square': 9.0},)]
+        >>> executor.close()
     """
 
     def __init__(
         self, workers: int | None = None, device: str = "cpu", scratch: Path | None = None
     ) -> None:
         if workers is not None and workers < 1:
-            raise BadInputError(f"{workers} workers do no work", hint="pass at least 1")
+            raise BadInputError(
+                f"expected at least 1 worker, got {workers}", hint="pass workers=1 or more"
+            )
         self._size = workers or processors()
         self._device, self._scratch = device, scratch
         self._workers: list[_Worker] = []
@@ -115,7 +123,7 @@ class LocalExecutor:
         try:
             worker.give(spec)
         except OSError:
-            # It died with nothing to do: no fault of the spec's. The next look finds it dead.
+            # It died while idle, so no spec is to blame. The next check finds it dead.
             worker.spec = None
             waiting.appendleft(spec)
         else:
@@ -143,7 +151,7 @@ class LocalExecutor:
     def _buried(
         self, worker: _Worker, waiting: deque[Spec], deaths: Counter[str]
     ) -> Outcome | None:
-        """Replace a dead worker; its spec is asked again first, or has failed."""
+        """Replace a dead worker; ask its spec again, or let it fail."""
         worker.end()
         self._workers.remove(worker)
         if not worker.ready:
@@ -167,6 +175,9 @@ def _refuse_false_start(code: int | None, deaths: int) -> None:
 
     A process that was killed has a negative exit code, or 255 if the process that forks workers
     was killed with it. Any other code comes from the program itself.
+
+    Raises:
+        ExecutorError: If workers die while they start.
     """
     if code is not None and 0 <= code < LOST:
         raise ExecutorError(
@@ -177,15 +188,18 @@ def _refuse_false_start(code: int | None, deaths: int) -> None:
     if deaths >= FALSE_STARTS:
         raise ExecutorError(
             f"{deaths} worker processes in a row were killed while they started",
-            hint="free some memory or use fewer workers; run the same again to go on",
+            hint="free some memory or use fewer workers; run the same again to continue",
         )
 
 
 def _context(modules: set[str]) -> ForkServerContext | SpawnContext:
     """Return a context that forks workers from a clean process with the needed modules loaded.
 
-    Forking the driver itself would copy its threads' locks, and starting each worker afresh
-    would import torch again after every death.
+    Forking the driver would copy its threads' locks. Starting each worker from scratch would import
+    torch again after every death.
+
+    Returns:
+        The context.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -201,18 +215,18 @@ def _started(
     ours: Any
     ours, theirs = Pipe()
     process = context.Process(target=serve, args=(theirs, device, scratch), daemon=True)
-    # The path too: the process that workers come from must find the driver's own modules.
+    # The process that forks workers must find the driver's own modules.
     wanted = {**ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)}
     with _environment(wanted), interrupts_later():
         process.start()
-    # Only the worker may hold its end: its death is then the end of the stream.
+    # Only the worker may hold this end, so that its death closes the stream.
     theirs.close()
     return _Worker(process, ours)
 
 
 @contextmanager
 def _environment(wanted: dict[str, str]) -> Iterator[None]:
-    """Set what the process that workers are forked from inherits."""
+    """Set what the process that forks workers inherits."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

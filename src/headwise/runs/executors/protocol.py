@@ -9,17 +9,12 @@ from typing import Protocol, runtime_checkable
 from headwise.runs.outcome import Outcome
 from headwise.runs.spec import Spec
 
-#: A spec whose worker died this often, at last with nothing else at work beside it to
-#: blame, has failed.
+#: A spec fails if its worker died this often, the last time while computing only this spec.
 DEATHS = 3
 
 
 def processors() -> int:
-    """Return how many processors this process may use.
-
-    >>> processors() >= 1
-    True
-    """
+    """Return how many processors this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)  # not on every system
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
@@ -28,10 +23,11 @@ def processors() -> int:
 class Executor(Protocol):
     """Compute specs: exactly one outcome for every spec, even if workers die.
 
-    >>> from headwise.runs.executors import LocalExecutor
-    >>> def ended(executor: Executor) -> None:
-    ...     executor.close()
-    >>> ended(LocalExecutor(workers=1))
+    Example:
+        >>> from headwise.runs.executors import LocalExecutor
+        >>> def ended(executor: Executor) -> None:
+        ...     executor.close()
+        >>> ended(LocalExecutor(workers=1))
     """
 
     def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
@@ -39,4 +35,4 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """End every worker at once, whatever it is doing."""
+        """Kill every worker."""

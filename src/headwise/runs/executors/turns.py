@@ -1,4 +1,4 @@
-"""Turns: which specs to hand out next if workers may die."""
+"""Decide which specs to hand out next if workers may die."""
 
 from __future__ import annotations
 
@@ -12,18 +12,8 @@ from headwise.runs.spec import Spec
 class Turns:
     """Hand out specs in order; those whose worker died come last, one at a time.
 
-    A spec may not be the cause of its worker's death. If the worker dies again while the spec is
-    the only one being computed, it is.
-
-    >>> from headwise.runs.examples import Square
-    >>> one, two = Square(number=1), Square(number=2)
-    >>> turns = Turns([one, two])
-    >>> [spec.number for spec in turns.next_specs(2)]
-    [1.0, 2.0]
-    >>> turns.mourn(one, 1), turns.mourn(two, 1)  # neither has failed yet
-    (None, None)
-    >>> [spec.number for spec in turns.next_specs(2)]
-    [1.0]
+    A spec may not be the cause of its worker's death. If the worker dies again while it computes
+    only this spec, the spec is the cause.
     """
 
     def __init__(self, specs: Sequence[Spec]) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from headwise.runs.attempt import attempt, traceback_text
 
-#: The first message of a worker: it has come so far, and may be given work.
+#: The first message of a worker: it has started and can take work.
 READY = b"ready"
 
-#: What the libraries behind torch read when they are loaded.
+#: Environment variables that the libraries behind torch read when they load.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
