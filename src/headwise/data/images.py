@@ -119,7 +119,7 @@ def _pictures(files: Sequence[Path], size: int) -> list[Tensor]:
         try:
             with Image.open(file) as image:
                 pixels = np.asarray(image.convert("RGB").resize((size, size)), dtype=np.float64)
-        except (OSError, SyntaxError, ValueError):
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
             raise UnreadableFileError(
                 f"{file} is not a picture that can be read", hint="remove it or save it again"
             ) from None

@@ -119,7 +119,13 @@ def tokenizer_file(path: Path | str) -> tuple[Callable[[str], Int[Tensor, " n"]]
     tokenizer.no_padding()
 
     def encode(text: str) -> Tensor:
-        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        # As for the file: a vocabulary without its own unknown token fails only here.
+        try:
+            ids = tokenizer.encode(text, add_special_tokens=False).ids
+        except Exception as error:
+            raise UnreadableFileError(
+                f"{path} cannot encode the text ({error})", hint="pass another tokenizer.json"
+            ) from None
         return torch.tensor(ids, dtype=torch.int64)
 
     return encode, tokenizer.get_vocab_size()

@@ -25,6 +25,11 @@ def migrate(connection: Connection, place: str) -> None:
         connection.execute(schema.insert().values(version=VERSION))
         return
     found = connection.execute(select(schema.c.version)).scalar_one()
+    if not isinstance(found, int) or found < min(STEPS, default=VERSION):
+        raise StoreError(
+            f"{place} is damaged: expected a version number, got {found!r}",
+            hint="restore it from a copy, or pass another store",
+        )
     if found > VERSION:
         raise StoreError(
             f"{place} is a store of version {found}, and this headwise reads up to {VERSION}",

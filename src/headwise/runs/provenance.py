@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
@@ -51,6 +51,18 @@ class Provenance:
     seconds: float
     command: str
     seed: int | None
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Provenance | None:
+        """Return a provenance as it was stored, or None if a value is missing or of another type.
+
+        >>> Provenance.read({"code": 3}) is None
+        True
+        """
+        kinds = {"dtype": str | None, "seconds": int | float, "seed": int | None}
+        found: dict[str, Any] = {field.name: values.get(field.name) for field in fields(cls)}
+        sound = all(isinstance(value, kinds.get(name, str)) for name, value in found.items())
+        return cls(**found) if sound else None
 
 
 @cache

@@ -11,7 +11,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from headwise.whole_files import write_whole
 
 #: The parts of a row; in flat formats a column is named part.field.
 _PARTS = ("spec", "row", "provenance")
-_PROVENANCE = tuple(field.name for field in fields(Provenance))
 
 
 def write_records(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
@@ -84,7 +82,8 @@ def read_records(*paths: str | os.PathLike[str]) -> Records:
         here: dict[str, list[Mapping[str, Any]]] = {}
         for number, line in enumerate(_read(path), 1):
             _refuse_changed(path, number, line)
-            here.setdefault(line["key"], []).append(line)
+            known = {**line, "provenance": _provenance(path, number, line)}
+            here.setdefault(line["key"], []).append(known)
         _refuse_repeated(path, found, here)
         found |= here
     return Records(_record(key, lines) for key, lines in found.items())
@@ -102,8 +101,7 @@ def _lines(record: Record) -> Iterator[dict[str, Any]]:
 
 def _record(key: str, lines: list[Mapping[str, Any]]) -> Record:
     rows = tuple(line["row"] for line in lines)
-    provenance = Provenance(**{name: lines[0]["provenance"].get(name) for name in _PROVENANCE})
-    return Record(key, lines[0]["spec"], rows, provenance)
+    return Record(key, lines[0]["spec"], rows, lines[0]["provenance"])
 
 
 def _refuse_changed(path: Path, number: int, line: Any) -> None:
@@ -118,6 +116,16 @@ def _refuse_changed(path: Path, number: int, line: Any) -> None:
             f"entry {number} of {path} was changed: its key is not that of its spec",
             hint="restore the file, or run its specs again",
         )
+
+
+def _provenance(path: Path, number: int, line: Mapping[str, Any]) -> Provenance:
+    found = Provenance.read(line["provenance"])
+    if found is None:
+        raise UnreadableFileError(
+            f"the provenance in entry {number} of {path} is incomplete or damaged",
+            hint="restore the file, or run its specs again",
+        )
+    return found
 
 
 def _refuse_repeated(path: Path, found: Mapping[str, Any], here: Mapping[str, Any]) -> None:

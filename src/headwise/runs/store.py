@@ -6,13 +6,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Executable, Select, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ColumnElement
 
+from headwise.errors import StoreError
 from headwise.runs.locations import DEFAULT_STORE, described, engine_of, one_line_errors, store_url
 from headwise.runs.migrations import migrate
 from headwise.runs.outcome import Answer, Failure, Outcome
@@ -27,7 +27,6 @@ KEYS_AT_A_TIME = 900
 
 #: Insert statements with a rule for existing keys.
 _INSERT = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-_PROVENANCE = tuple(field.name for field in fields(Provenance))
 _ANSWERED: ColumnElement[bool] = results.c.failure.is_(None)
 
 #: One row of the results table, by column.
@@ -99,18 +98,18 @@ class Store:
 
     def records(self) -> Records:
         """Return every answer."""
-        return Records(map(_record, self._read(select(results).where(_ANSWERED))))
+        return Records(map(self._record, self._read(select(results).where(_ANSWERED))))
 
     def records_of(self, specs: Iterable[Spec]) -> Records:
         """Return the stored answers of these specs, in their order."""
         keys = list({spec.key: None for spec in specs})
         found = {row["key"]: row for row in self._of_keys(keys, _ANSWERED)}
-        return Records(_record(found[key]) for key in keys if key in found)
+        return Records(self._record(found[key]) for key in keys if key in found)
 
     def failures_of(self, specs: Iterable[Spec]) -> dict[str, Failure]:
         """Return the failures among these specs, by key."""
         rows = self._of_keys(list({spec.key: None for spec in specs}), ~_ANSWERED)
-        return {row["key"]: Failure(row["key"], row["failure"], _provenance(row)) for row in rows}
+        return {row["key"]: self._failure(row) for row in rows}
 
     def close(self) -> None:
         """Close the database; the last connection folds SQLite's log into the file."""
@@ -133,6 +132,30 @@ class Store:
         with self._transaction() as connection:
             return connection.execute(query).mappings().all()
 
+    def _record(self, row: _Columns) -> Record:
+        try:
+            spec, rows = json.loads(row["spec"]), tuple(json.loads(row["rows"]))
+        except (TypeError, ValueError):
+            raise self._damaged(row) from None
+        if not isinstance(spec, dict) or not all(isinstance(one, dict) for one in rows):
+            raise self._damaged(row)
+        return Record(row["key"], spec, rows, self._provenance(row))
+
+    def _failure(self, row: _Columns) -> Failure:
+        return Failure(row["key"], row["failure"], self._provenance(row))
+
+    def _provenance(self, row: _Columns) -> Provenance:
+        found = Provenance.read(row)
+        if found is None:
+            raise self._damaged(row)
+        return found
+
+    def _damaged(self, row: _Columns) -> StoreError:
+        return StoreError(
+            f"{self.place} is damaged: its entry {row['key']!r} cannot be read",
+            hint="restore it from a copy, or pass another store",
+        )
+
     def _keys(self, state: ColumnElement[bool]) -> frozenset[str]:
         return frozenset(row["key"] for row in self._read(select(results.c.key).where(state)))
 
@@ -154,13 +177,3 @@ def _replacing_failures(database: str) -> Executable:
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _record(row: _Columns) -> Record:
-    return Record(
-        row["key"], json.loads(row["spec"]), tuple(json.loads(row["rows"])), _provenance(row)
-    )
-
-
-def _provenance(row: _Columns) -> Provenance:
-    return Provenance(**{name: row[name] for name in _PROVENANCE})
