@@ -9,15 +9,29 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import torch
 
 import headwise
 
 RECORDS = Path(__file__).parent / "records"
+
+#: One line of a JSON-lines file.
+Row = dict[str, Any]
+
+
+def read_rows(paths: Iterable[Path]) -> list[Row]:
+    """The rows of JSON-lines files; a file that is not there has none."""
+    return [
+        json.loads(line)
+        for path in paths
+        if path.exists()
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def interleaved(contestants: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

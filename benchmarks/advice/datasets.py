@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import io
 import lzma
-import pickle
 import re
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
+from headwise.data.pickles import read_plain_pickle
 from headwise.errors import UnreadableFileError
 
 #: How many images and reviews are kept; all are the first of a shuffle with seed 0.
@@ -75,11 +75,7 @@ def cifar10(folder: Path) -> Arrays:
 
 
 def _cifar_part(folder: Path, names: list[str], most: int) -> tuple[np.ndarray, np.ndarray]:
-    # The official files are pickles; they are read only when a person names their folder.
-    batches = [
-        pickle.loads((folder / "cifar-10-batches-py" / name).read_bytes(), encoding="latin1")
-        for name in names
-    ]
+    batches = [read_plain_pickle(folder / "cifar-10-batches-py" / name) for name in names]
     images = np.concatenate([batch["data"] for batch in batches]).reshape(-1, 3, 32, 32)
     labels = np.concatenate([batch["labels"] for batch in batches]).astype(np.uint8)
     return _first_of_shuffle(images, labels, most)
@@ -95,7 +91,7 @@ def cifar100(folder: Path) -> Arrays:
 
 
 def _cifar100_part(path: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
-    stored = pickle.loads(path.read_bytes(), encoding="latin1")
+    stored = read_plain_pickle(path)
     images = np.asarray(stored["data"], dtype=np.uint8).reshape(-1, 3, 32, 32)
     return _first_of_shuffle(images, np.array(stored["coarse_labels"], dtype=np.uint8), most)
 

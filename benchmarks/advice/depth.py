@@ -35,9 +35,9 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from benchmarks.advice.sweep import Row, settings_of
+from benchmarks.advice.sweep import settings_of
 from benchmarks.advice.tasks import BENCHES, RANKS, Bench, Loaded
-from benchmarks.recording import provenance, told
+from benchmarks.recording import Row, provenance, told
 from torch import Tensor, nn
 
 from headwise.advice.tokens.statistics import effective_dimension

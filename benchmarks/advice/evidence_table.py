@@ -14,8 +14,8 @@ from benchmarks.advice.judge import Scores, choices, judge, mean_and_error, of_o
 from benchmarks.advice.judge_language import INPUTS, judged_names, width_scores
 from benchmarks.advice.language_tasks import TASKS
 from benchmarks.advice.rules import RULES, Question
-from benchmarks.advice.sweep import Row, read_rows
 from benchmarks.advice.tasks import BENCHES
+from benchmarks.recording import Row, read_rows
 
 from headwise.advice.evidence import Evidence
 from headwise.geometry import HeadGeometry

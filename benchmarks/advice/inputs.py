@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.advice.sweep import Row, read_rows, task_names
+from benchmarks.advice.sweep import task_names
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded
-from benchmarks.recording import provenance
+from benchmarks.recording import Row, provenance, read_rows
 
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence, Sampling, measured_evidence

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks.advice.inputs import RECORD, stored_evidence
 from benchmarks.advice.rules import RULES, Question, Regime, Rule
-from benchmarks.advice.sweep import Row, read_rows
 from benchmarks.advice.tasks import BENCHES, SweepName
+from benchmarks.recording import Row, read_rows
 
 from headwise.geometry import HeadGeometry
 

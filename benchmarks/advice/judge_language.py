@@ -15,8 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.advice.language_tasks import TASKS, Task
-from benchmarks.advice.sweep import Row, read_rows
-from benchmarks.recording import provenance
+from benchmarks.recording import Row, provenance, read_rows
 
 from headwise.geometry import HeadGeometry
 

@@ -17,19 +17,17 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from benchmarks.advice.language_device import accelerate, milliseconds, resume, save
 from benchmarks.advice.language_jobs import JOBS, Job
 from benchmarks.advice.language_model import Member
 from benchmarks.advice.language_training import Ended, Ensemble, Progress, run
-from benchmarks.recording import provenance, told
+from benchmarks.recording import Row, provenance, read_rows, told
 
-Row = dict[str, Any]
 Key = tuple[str, int, int, int, int, float, int]
 
 #: Seconds before the end after which no job begins.
@@ -48,16 +46,6 @@ def keys_of(job: Job, member: Member) -> list[Key]:
     """The rows that a member of a job is to give."""
     head = (job.task.name, *member.geometry, member.seed, member.rate)
     return [(*head, length) for length in job.lengths]
-
-
-def read_rows(paths: Iterable[Path]) -> list[Row]:
-    """The rows of JSON-lines files; a file that is not there has none."""
-    return [
-        json.loads(line)
-        for path in paths
-        if path.exists()
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
 
 
 @dataclass

@@ -14,8 +14,8 @@ from benchmarks.advice.judge import (
     summary,
 )
 from benchmarks.advice.rules import RULES, Regime
-from benchmarks.advice.sweep import Row
 from benchmarks.advice.tasks import BENCHES, RANKS, SweepName
+from benchmarks.recording import Row
 
 from headwise.geometry import HeadGeometry
 

@@ -23,11 +23,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import torch
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded, SweepName
-from benchmarks.recording import provenance, told
+from benchmarks.recording import Row, provenance, read_rows, told
 
 from headwise.attention import HeadGeometry
 from headwise.models import parameter_counts
@@ -43,8 +42,6 @@ TELLING = (8, 64, 1, 16, 4, 2, 32)
 
 #: More heads than this cost far more time than parameters; such cells come last in a sweep.
 MANY_HEADS = 32
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -241,16 +238,6 @@ def _row(bench: Bench, cell: Cell, settings: Settings, end: CurveRow, seconds: f
 def _dtype(bench: Bench, settings: Settings) -> str:
     reduced = bench.shape.attention == "bf16" and settings.device.startswith("cuda")
     return f"{settings.precision}, attention bf16" if reduced else settings.precision
-
-
-def read_rows(paths: Iterable[Path]) -> list[Row]:
-    """The rows of JSON-lines files; files that are not there have none."""
-    return [
-        json.loads(line)
-        for path in paths
-        if path.exists()
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
 
 
 def sweep(given: argparse.Namespace) -> int:

@@ -12,8 +12,8 @@ from benchmarks.advice.inputs import RECORD
 from benchmarks.advice.judge_language import is_learned, judged_names, width_scores
 from benchmarks.advice.lead import advised_now, lead_table
 from benchmarks.advice.rules import RULES, Question
-from benchmarks.advice.sweep import read_rows
 from benchmarks.advice.tasks import BENCHES
+from benchmarks.recording import read_rows
 
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence

@@ -8,6 +8,7 @@ import pytest
 from headwise.cli.app import main
 
 SMALL = ["--width", "8", "--depth", "1", "--steps", "16", "--seeds", "2"]
+SMALL += ["--candidates", "2x4,1x8"]
 
 
 def said(capsys, *words):
@@ -31,15 +32,68 @@ def test_files_of_images_and_labels_are_read_and_the_best_is_named(capsys, tmp_p
     files = (str(tmp_path / "x.npy"), "--labels", str(tmp_path / "y.npy"))
     code, out, _ = said(capsys, *files, *SMALL)
     assert code == 0
-    assert "is best after 16 steps with probability" in out
+    assert "error rate after 16 steps with probability" in out
 
 
 def test_missing_labels_and_labels_that_do_not_match_are_one_line(capsys, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((40, 1, 4, 4)))
     np.save(tmp_path / "y.npy", np.zeros(3, dtype=np.int64))
     code, _, err = said(capsys, str(tmp_path / "x.npy"))
-    assert code == 2 and "expected --labels FILE" in err
+    assert code == 1 and "expected 40 class numbers, got none" in err
     files = (str(tmp_path / "x.npy"), "--labels", str(tmp_path / "y.npy"))
     code, _, err = said(capsys, *files)
     assert code == 1 and "expected 40 class numbers" in err
     assert len(err.splitlines()) == 1
+
+
+def test_the_figure_and_the_report_are_written(capsys, tmp_path):
+    files = ("--html", str(tmp_path / "t.html"), "--plot", str(tmp_path / "t.svg"))
+    code, out, err = said(capsys, "digits", *SMALL, *files)
+    assert code == 0 and "probability best" in out and "report:" in err
+    text = (tmp_path / "t.html").read_text()
+    assert "<svg" in text and "2 x 4" in text and "<script" not in text
+    assert (tmp_path / "t.svg").read_text().count("<svg") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "expected either data or --build"),
+        (["digits", "--build", "a:b", "--batches", "a:c"], "expected either data or --build"),
+        (["--build", "a:b"], "--build and --batches together"),
+        (["digits", "--candidates", "4by8"], "got '4by8'"),
+        (["digits", "--plot", "curves.txt"], "ending in .png"),
+        (["digits", "--task", "translate"], "expected --task classify or next-token"),
+    ],
+)
+def test_options_that_do_not_go_together_are_usage_errors(capsys, words, message):
+    code, _, err = said(capsys, *words)
+    assert code == 2 and message in err
+
+
+def test_an_own_model_is_named_by_its_functions(capsys, tmp_path, monkeypatch):
+    (tmp_path / "own_for_trial.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    words = ("--build", "own_for_trial:build", "--batches", "own_for_trial:batches")
+    sizes = ("--width", "8", "--steps", "40", "--seeds", "2", "--candidates", "1x1,1x8")
+    code, out, _ = said(capsys, *words, *sizes, "--rate", "0.03", "--json")
+    assert code == 0
+    assert json.loads(out)["entrants"][0]["qk_rank"] == 8
+
+
+OWN = """
+import torch
+from torch import nn
+
+
+def build(geometry):
+    inner = geometry.heads * geometry.qk_rank
+    return nn.Sequential(nn.Linear(8, inner, bias=False), nn.Linear(inner, 8, bias=False))
+
+
+def batches(seed):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(100):
+        x = torch.randn(32, 8, generator=generator)
+        yield x, x
+"""

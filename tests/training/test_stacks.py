@@ -7,8 +7,8 @@ import torch
 from benchmarks.advice.datasets import IMDB_LENGTH, IMDB_VOCABULARY
 from benchmarks.advice.tasks import BENCHES
 
-from headwise.attention import HeadGeometry, HeadMean, Rotary, mha
-from headwise.models import EncoderStack, Style
+from headwise.attention import HeadGeometry, HeadMean, LearnedAdditive, Rotary, mha
+from headwise.models import Decoder, EncoderStack, Style
 from headwise.training import linear_maps
 from headwise.training.linear_maps import linear_map, weight_gradient
 from headwise.training.stacking import stack
@@ -47,6 +47,21 @@ def test_outputs_and_gradients_are_those_of_the_models(name, sweep):
             own = leaves[key].grad
             assert own is not None
             torch.testing.assert_close(own[member], parameter.grad, rtol=1e-7, atol=1e-8, msg=key)
+
+
+def test_a_decoder_is_written_out_too():
+    geometries = [HeadGeometry.free(8, heads, 8 // heads) for heads in (1, 2)]
+    models = [
+        Decoder(EncoderStack(g, LearnedAdditive(5, 8), depth=2, mlp_width=16), 11, seed).double()
+        for g in geometries
+        for seed in (0, 1)
+    ]
+    ids = torch.randint(11, (4, 3, 5), generator=torch.Generator().manual_seed(0))
+    forward = written_out(models, [(0, 2), (2, 4)])
+    assert forward is not None
+    found = forward(stack(models), (ids,))
+    for member, model in enumerate(models):
+        torch.testing.assert_close(found[member], model(ids[member]), rtol=1e-9, atol=1e-10)
 
 
 def encoder(**more):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from headwise.errors import BadInputError, UnreadableFileError
-from headwise.trials.race import looks, race
+from headwise.trials.race import Limits, looks, race
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -50,27 +50,27 @@ def test_rounds_end_at_an_eighth_a_quarter_a_half_and_the_whole():
 def test_a_race_that_was_killed_goes_on_where_it_was(tmp_path):
     path = tmp_path / "trial.json"
     with pytest.raises(KeyboardInterrupt):
-        race(Planted(dies_at=90), NAMES, 800, path=path, identity="x")
+        race(Planted(dies_at=90), NAMES, 800, Limits(path=path, identity="x"))
     again = Planted()
-    standing = race(again, NAMES, 800, path=path, identity="x")
+    standing = race(again, NAMES, 800, Limits(path=path, identity="x"))
     assert again.calls[0][1] >= 90
     assert standing.curves == race(Planted(), NAMES, 800).curves
 
 
 def test_the_standing_of_another_trial_is_refused(tmp_path):
     path = tmp_path / "trial.json"
-    race(Planted(), NAMES, 8, path=path, identity="x")
+    race(Planted(), NAMES, 8, Limits(path=path, identity="x"))
     with pytest.raises(UnreadableFileError, match="that of another"):
-        race(Planted(), NAMES, 8, path=path, identity="y")
+        race(Planted(), NAMES, 8, Limits(path=path, identity="y"))
     path.write_text("[]")
     with pytest.raises(UnreadableFileError, match="remove it"):
-        race(Planted(), NAMES, 8, path=path, identity="x")
+        race(Planted(), NAMES, 8, Limits(path=path, identity="x"))
 
 
 def test_time_ends_a_race_and_too_little_is_refused():
     times = iter(range(0, 10_000, 10))
-    standing = race(Planted(), NAMES, 800, seconds=120, clock=lambda: next(times))
+    standing = race(Planted(), NAMES, 800, Limits(120, clock=lambda: next(times)))
     assert standing.stopped and len(standing.steps) >= 4
     times = iter(range(0, 10_000, 10))
     with pytest.raises(BadInputError, match="expected time for one round"):
-        race(Planted(), NAMES, 800, seconds=5, clock=lambda: next(times))
+        race(Planted(), NAMES, 800, Limits(5, clock=lambda: next(times)))

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from headwise.advice import advise
 from headwise.data import Batch, Samples
 from headwise.errors import BadInputError, ParameterError
 from headwise.geometry import HeadGeometry
@@ -20,15 +21,24 @@ from headwise.trials.prediction import predict
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = torch.rand(40, 1, 4, 4, generator=GENERATOR)
 LABELS = (IMAGES.mean((1, 2, 3)) > 0.5).long()
-SMALL = {"width": 8, "depth": 1, "steps": 16, "batch": 8, "seeds": (0, 1)}
+PAIR = splits(8)
+SMALL = {"width": 8, "depth": 1, "steps": 16, "batch": 8, "seeds": (0, 1), "candidates": PAIR}
 
 
-def test_a_trial_ranks_every_split_and_is_json():
+def test_a_trial_ranks_its_candidates_and_is_json():
     found = trial(IMAGES, LABELS, **SMALL)
-    assert {e.geometry for e in found.entrants} == {*splits(8), usual(8)}
+    assert {e.geometry for e in found.entrants} == set(PAIR)
     assert sum(e.probability for e in found.entrants) == pytest.approx(1)
-    assert json.loads(json.dumps(found.as_dict()))["full_steps"] == 16
+    assert json.loads(json.dumps(found.as_json()))["full_steps"] == 16
     assert any(e.on_front for e in found.entrants)
+
+
+def test_candidates_come_from_advise_and_cost_no_more_than_the_usual_geometry():
+    found = trial(IMAGES, LABELS, **{**SMALL, "candidates": None, "width": 16})
+    geometries = [e.geometry for e in found.entrants]
+    advised = advise(IMAGES, width=16, task="classify", patch=1).best.geometry
+    assert usual(16) in geometries and advised in geometries
+    assert all(g.parameters <= usual(16).parameters for g in geometries)
 
 
 def test_ids_are_classified_too():

@@ -19,6 +19,7 @@ from headwise.data.neighbours import (
     NearestNeighbour,
     OrthonormalPairs,
 )
+from headwise.data.next_token import NextToken
 from headwise.data.official import (
     ImageSet,
     TextSet,
@@ -49,6 +50,7 @@ __all__ = [
     "LabelledImages",
     "Mixed",
     "NearestNeighbour",
+    "NextToken",
     "OrthonormalPairs",
     "Parts",
     "Planted",

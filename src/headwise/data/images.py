@@ -105,10 +105,11 @@ def image_folder(folder: Path | str, size: int, most: int = 256) -> Float[Tensor
             f"{folder} holds no picture", hint=f"files should end in {', '.join(PICTURES)}"
         )
     chosen = [files[i * len(files) // most] for i in range(most)] if len(files) > most else files
-    return torch.stack(_pictures(chosen, size))
+    return torch.stack(image_files(chosen, size))
 
 
-def _pictures(files: Sequence[Path], size: int) -> list[Tensor]:
+def image_files(files: Sequence[Path], size: int) -> list[Tensor]:
+    """Read pictures, each scaled to ``size``; needs pillow."""
     try:
         from PIL import Image
     except ImportError:

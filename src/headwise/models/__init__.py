@@ -1,6 +1,7 @@
 """Models with attention layers of any rank and any number of heads."""
 
 from headwise.models.classifiers import Images, TextClassifier, ViTClassifier
+from headwise.models.decoder import Decoder
 from headwise.models.incontext import InContextRegressor
 from headwise.models.neighbours import NeighbourEncoder, NeighbourShape
 from headwise.models.norms import UnitNorm
@@ -10,6 +11,7 @@ from headwise.models.transformer import EncoderStack, Style, parameter_counts
 __all__ = [
     "CrossLayer",
     "CrossShape",
+    "Decoder",
     "EncoderStack",
     "Images",
     "InContextRegressor",

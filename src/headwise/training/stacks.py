@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, gelu, unfold
+from torch.nn.functional import embedding, gelu
 
 from headwise.attention import (
     EVERYTHING,
@@ -26,7 +26,13 @@ from headwise.attention import (
 )
 from headwise.attention.projections import GroupedProjection
 from headwise.attention.weighting import Heads
-from headwise.models import EncoderStack, InContextRegressor, TextClassifier, ViTClassifier
+from headwise.models import (
+    Decoder,
+    EncoderStack,
+    InContextRegressor,
+    TextClassifier,
+    ViTClassifier,
+)
 from headwise.models.incontext import interleaved
 from headwise.models.norms import UnitNorm
 from headwise.models.transformer import Block
@@ -175,12 +181,10 @@ def _points(model: EncoderStack, stack: StackedStack) -> Stacked:
 
 
 def _image_classifier(model: ViTClassifier, stack: StackedStack) -> Stacked:
-    side = model.images.patch
-
     def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
         maps, (images,) = Maps(parameters), inputs
         members, count = images.shape[:2]
-        cut = unfold(images.flatten(0, 1), kernel_size=side, stride=side).mT
+        cut = model.images.cut(images.flatten(0, 1))
         rows = cut.reshape(members, -1, cut.shape[-1])
         tokens = maps.linear("embedding", rows).unflatten(1, (count, -1))
         first = maps["class_token"][:, None, None].expand(-1, count, 1, -1)
@@ -193,10 +197,7 @@ def _image_classifier(model: ViTClassifier, stack: StackedStack) -> Stacked:
 def _text_classifier(model: TextClassifier, stack: StackedStack) -> Stacked:
     def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
         maps, (numbers, *lengths) = Maps(parameters), inputs
-        tables = maps["embedding.weight"]
-        members, words = tables.shape[:2]
-        shift = words * torch.arange(members, device=numbers.device)
-        tokens = embedding(numbers + shift.view(-1, 1, 1), tables.flatten(0, 1))
+        tokens = _embedded(maps, numbers)
         return maps.linear("readout", _mean_of_real(maps, tokens, lengths))
 
     def _mean_of_real(maps: Maps, tokens: Tensor, lengths: list[Tensor]) -> Tensor:
@@ -208,6 +209,24 @@ def _text_classifier(model: TextClassifier, stack: StackedStack) -> Stacked:
         return (encoded * real).sum(2) / lengths[0].unsqueeze(-1)
 
     return forward
+
+
+def _decoder(model: Decoder, stack: StackedStack) -> Stacked:
+    def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
+        maps, (numbers,) = Maps(parameters), inputs
+        encoded = stack(maps.below("stack"), _embedded(maps, numbers), Causal())
+        rows = maps.linear("readout", encoded.flatten(1, 2))
+        return rows.unflatten(1, encoded.shape[1:3])
+
+    return forward
+
+
+def _embedded(maps: Maps, numbers: Tensor) -> Tensor:
+    """Every member's own embedding of its token numbers (M, b, n)."""
+    tables = maps["embedding.weight"]
+    members, words = tables.shape[:2]
+    shift = words * torch.arange(members, device=numbers.device)
+    return embedding(numbers + shift.view(-1, 1, 1), tables.flatten(0, 1))
 
 
 def _regressor(model: InContextRegressor, stack: StackedStack) -> Stacked:
@@ -227,6 +246,7 @@ def _regressor(model: InContextRegressor, stack: StackedStack) -> Stacked:
 _KINDS: dict[type[nn.Module], Callable[..., Stacked]] = {
     ViTClassifier: _image_classifier,
     TextClassifier: _text_classifier,
+    Decoder: _decoder,
     InContextRegressor: _regressor,
     EncoderStack: _points,
 }

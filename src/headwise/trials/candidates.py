@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from torch import Tensor
+
+from headwise.advice import advise
+from headwise.data.text import windows
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry
+from headwise.progress import Progress
+from headwise.trials.problems import Problem
 
 #: The head dimension that people use unless they think about it.
 USUAL_HEAD_DIM = 64
+
+#: The most sequences that ``advise`` reads.
+MOST_READ = 256
 
 
 def usual(width: int) -> HeadGeometry:
@@ -32,6 +42,35 @@ def splits(width: int, least: int = 4) -> list[HeadGeometry]:
     return found or [usual(width)]
 
 
+def advised(problem: Problem, width: int, progress: Progress) -> list[HeadGeometry]:
+    """Ask ``advise`` for geometries: its choices, the usual one, and the split half-way between.
+
+    A geometry that costs more than the usual one is left out: at more cost anything may win.
+    """
+    answer = advise(
+        problem.inputs[:MOST_READ] if problem.inputs.dim() > 1 else _rows(problem),
+        width=width,
+        task=problem.advised_task,
+        patch=problem.patch or None,
+        mask="causal" if problem.kind == "next-token" else None,
+        progress=progress,
+    )
+    most = usual(width)
+    chosen = [choice.geometry for choice in answer.choices]
+    ranks = sorted({answer.best.geometry.qk_rank, most.qk_rank})
+    middle = 2 ** round(math.log2(ranks[0] * ranks[-1]) / 2)
+    if width % middle == 0:
+        chosen.append(HeadGeometry.free(width, width // middle, middle))
+    plain = [g for g in chosen if isinstance(g, HeadGeometry) and g.kv_heads == g.heads]
+    found = [*(g for g in plain if g.parameters <= most.parameters), most]
+    return list(dict.fromkeys(found)) if len(set(found)) > 1 else [*splits(width), most]
+
+
+def _rows(problem: Problem) -> Tensor:
+    """Windows of a text, as ``advise`` takes them."""
+    return windows(problem.inputs, min(problem.length, len(problem.inputs)), most=MOST_READ)
+
+
 def named(candidates: Sequence[HeadGeometry]) -> dict[str, HeadGeometry]:
     """Candidates by name, such as "4 x 16" or "4 x 8/16" where the value rank differs.
 
@@ -42,7 +81,7 @@ def named(candidates: Sequence[HeadGeometry]) -> dict[str, HeadGeometry]:
     if len(found) < 2:
         raise BadInputError(
             f"expected at least two different candidates, got {len(found)}",
-            hint="pass more geometries, or leave them out to try every split of the width",
+            hint="pass more geometries, or leave them out to take those that advise() names",
         )
     return found
 

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from headwise.data import Task
+from headwise.errors import UnreadableFileError
 from headwise.geometry import HeadGeometry
-from headwise.training import Ensemble, Saving, Settings
-from headwise.training.checkpoint import resume, save
+from headwise.training import Ensemble, Settings
 
 #: A model of a geometry, drawn from a seed.
 Build = Callable[[HeadGeometry, int], nn.Module]
 
 
+@dataclass(frozen=True)
+class Saved:
+    """One candidate where it stands: its members' rows of the state, and their generators."""
+
+    state: dict[str, Tensor]
+    generators: list[Tensor]
+
+
 class EnsembleRunner:
-    """A runner for built-in models on a task; score = 1 − the task's score where high is good.
+    """A runner for built-in models on a task.
 
     Every candidate sees the same data in the same order for the same seed. A candidate that the
     race stops leaves its ensemble, so that it costs nothing more.
@@ -32,14 +43,16 @@ class EnsembleRunner:
         task: Task,
         settings: Settings,
         *,
-        folder: Path | None = None,
+        measure: str = "error rate",
+        path: Path | None = None,
     ) -> None:
         self.candidates, self.build, self.task = dict(candidates), build, task
-        self.settings, self.folder = settings, folder
+        self.settings, self.measure, self.path = settings, measure, path
         self.stacks: dict[tuple[str, ...], Ensemble] = {}
+        self.saved: dict[str, Saved] = {} if path is None else read_saved(path)
 
     def train(self, names: Sequence[str], until: int) -> dict[str, list[float]]:
-        """Train these candidates up to a step; their error rates by seed."""
+        """Train these candidates up to a step; their scores by seed, lower is better."""
         self._arrange(names)
         found: dict[str, list[float]] = {}
         for ensemble in self.stacks.values():
@@ -47,53 +60,40 @@ class EnsembleRunner:
                 ensemble.noise.prepare(step)
                 ensemble.advance()
             for row in ensemble.rows():
-                score = row.test_score
-                found.setdefault(row.variant, []).append(
-                    float("nan") if score is None else 1.0 - score
-                )
+                value = row.test_loss if self.measure == "loss" else _error_rate(row.test_score)
+                found.setdefault(row.variant, []).append(float("nan") if value is None else value)
         return found
 
     def save(self) -> None:
-        """Keep a checkpoint of every ensemble; those of larger fields go."""
-        if self.folder is None:
-            return
-        kept = set()
-        for names, ensemble in self.stacks.items():
-            saving = self._saving(names)
-            generators = ensemble.noise.generators
-            save(saving, ensemble.identity, ensemble.state, generators, ())
-            kept.add(saving.path)
-        for path in self.folder.glob("*.pt"):
-            if path not in kept:
-                path.unlink()
+        """Keep a checkpoint of every candidate that still runs, in one file."""
+        if self.path is not None:
+            standing = {
+                name: saved
+                for names, ensemble in self.stacks.items()
+                for name, saved in _apart(names, ensemble).items()
+            }
+            write_saved(self.path, standing)
 
     def _arrange(self, names: Sequence[str]) -> None:
         """Build or narrow the ensembles so that they hold these candidates alone."""
-        wanted = _stackable({name: self.candidates[name] for name in names})
+        wanted = stackable({name: self.candidates[name] for name in names})
+        for own, ensemble in self.stacks.items():
+            if own not in wanted:
+                self.saved |= _apart(own, ensemble)
         self.stacks = {own: self.stacks.get(own) or self._ensemble(own) for own in wanted}
+        self.saved = {}
 
     def _ensemble(self, names: tuple[str, ...]) -> Ensemble:
         variants = {name: partial(self.build, self.candidates[name]) for name in names}
         ensemble = Ensemble(variants, self.task, self.settings)
-        larger = next((s for s in self.stacks if set(names) <= set(s)), None)
-        if larger is not None:
-            _take_over(ensemble, self.stacks[larger])
-        elif self.folder is not None:
-            resume(self._saving(names), ensemble.identity, ensemble.state, _generators(ensemble))
+        known = [self.saved[name] for name in names if name in self.saved]
+        if len(known) == len(names):
+            _take_up(ensemble, known)
         return ensemble
 
-    def _saving(self, names: tuple[str, ...]) -> Saving:
-        assert self.folder is not None
-        key = " ".join(names)
-        return Saving(self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt", key)
 
-
-def _generators(ensemble: Ensemble) -> Sequence:
-    return ensemble.noise.generators
-
-
-def _stackable(candidates: Mapping[str, HeadGeometry]) -> list[tuple[str, ...]]:
-    """Candidates in groups whose parameters have equal shapes."""
+def stackable(candidates: Mapping[str, HeadGeometry]) -> list[tuple[str, ...]]:
+    """Return the candidates in groups whose parameters have equal shapes."""
     found: dict[tuple[int, ...], list[str]] = {}
     for name, geometry in candidates.items():
         inner = (geometry.heads * geometry.qk_rank, geometry.heads * geometry.v_rank)
@@ -102,13 +102,59 @@ def _stackable(candidates: Mapping[str, HeadGeometry]) -> list[tuple[str, ...]]:
     return [tuple(names) for names in found.values()]
 
 
-def _take_over(smaller: Ensemble, larger: Ensemble) -> None:
-    """Go on with some members of a larger ensemble, from where they stand."""
-    rows = [larger.members.index(member) for member in smaller.members]
-    kept = {
-        name: copy[rows] if copy.dim() else copy for name, copy in larger.state.copies().items()
-    }
-    smaller.state.restore(kept)
-    if larger.noise.generators:
-        for row, generator in zip(rows, smaller.noise.generators, strict=True):
-            generator.set_state(larger.noise.generators[row].get_state())
+def write_saved(path: Path, standing: Mapping[str, Saved]) -> None:
+    """Write a checkpoint beside the old one, then put it in its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial_file = path.with_name(path.name + ".partial")
+    with partial_file.open("wb") as file:
+        torch.save({name: vars(saved) for name, saved in standing.items()}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial_file.replace(path)
+
+
+def read_saved(path: Path) -> dict[str, Saved]:
+    """Read the candidates of a checkpoint; none if there is no file."""
+    if not path.exists():
+        return {}
+    try:
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        return {name: Saved(**saved) for name, saved in content.items()}
+    except Exception as error:  # damaged bytes fail in as many ways as there are bytes
+        raise UnreadableFileError(
+            f"cannot read the checkpoint {path} ({type(error).__name__})",
+            hint="remove it to train again",
+        ) from None
+
+
+def _error_rate(score: float | None) -> float | None:
+    return None if score is None else 1.0 - score
+
+
+def _apart(names: Sequence[str], ensemble: Ensemble) -> dict[str, Saved]:
+    """Take an ensemble apart into its candidates."""
+    copies, generators = ensemble.state.copies(), ensemble.noise.generators
+    found = {}
+    for name in names:
+        rows = [place for place, one in enumerate(ensemble.members) if one.variant == name]
+        found[name] = Saved(
+            {key: copy[rows] if copy.dim() else copy for key, copy in copies.items()},
+            [generators[row].get_state() for row in rows] if generators else [],
+        )
+    return found
+
+
+def _take_up(ensemble: Ensemble, known: Sequence[Saved]) -> None:
+    """Go on with candidates from where they stand, in the order of the ensemble's variants."""
+    first = known[0].state
+    ensemble.state.restore(
+        {
+            key: torch.cat([saved.state[key] for saved in known])
+            if first[key].dim()
+            else first[key]
+            for key in first
+        }
+    )
+    positions = [position for saved in known for position in saved.generators]
+    for generator, position in zip(ensemble.noise.generators, positions, strict=True):
+        generator.set_state(position)

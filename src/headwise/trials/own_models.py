@@ -53,6 +53,10 @@ class OwnTraining:
     def __post_init__(self) -> None:
         refuse_one_seed(len(self.seeds))
 
+    def sizes(self) -> dict[str, Any]:
+        """Everything but the device, by name."""
+        return {name: value for name, value in vars(self).items() if name != "device"}
+
 
 class OwnRunner:
     """A runner for own models; the score is the loss on the batches set aside.
@@ -78,10 +82,12 @@ class OwnRunner:
     def train(self, names: Sequence[str], until: int) -> dict[str, list[float]]:
         """Train these candidates up to a step; their losses by seed."""
         self.runs = {key: run for key, run in self.runs.items() if key[0] in names}
-        return {
+        found = {
             name: [self._run(name, seed).score(until) for seed in self.training.seeds]
             for name in names
         }
+        _refuse_same_scores(found)
+        return found
 
     def save(self) -> None:
         """Keep a checkpoint of every run."""
@@ -136,15 +142,31 @@ class OwnRunner:
             name: sum(p.numel() for p in self.build(geometry).parameters())
             for name, geometry in self.candidates.items()
         }
-        sizes = set(counts.values())
-        needs = {geometry.parameters for geometry in self.candidates.values()}
-        if len(needs) > 1 and len(sizes) == 1:
-            raise BadInputError(
-                f"expected models whose size follows the geometry, got {sizes.pop()} "
-                f"parameters for all {len(counts)}",
-                hint="use the geometry that build() is given",
-            )
+        _refuse_ignored(counts, self.candidates)
         return counts
+
+
+def _refuse_ignored(counts: Mapping[str, int], candidates: Mapping[str, HeadGeometry]) -> None:
+    """Refuse models of one size for geometries of several: ``build`` does not use them."""
+    for (one, size), (other, same) in itertools.combinations(counts.items(), 2):
+        needs = candidates[one].parameters, candidates[other].parameters
+        if size == same and needs[0] != needs[1]:
+            raise BadInputError(
+                f"expected models whose size follows the geometry, got {size:,} parameters for "
+                f"{one} and for {other}",
+                hint="use the heads and ranks that build() is given",
+            )
+
+
+def _refuse_same_scores(scores: Mapping[str, Sequence[float]]) -> None:
+    """Refuse equal scores to the last bit: splits of a width have equal sizes, not results."""
+    found = {tuple(one) for one in scores.values()}
+    if len(scores) > 1 and len(found) == 1 and all(math.isfinite(x) and x for x in found.pop()):
+        raise BadInputError(
+            f"expected models that differ with the geometry, got the same loss for all "
+            f"{len(scores)} candidates",
+            hint="use the heads and ranks that build() is given",
+        )
 
 
 class _OwnRun:

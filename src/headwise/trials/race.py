@@ -68,40 +68,72 @@ def looks(full: int) -> list[tuple[int, bool]]:
     return sorted(found.items())
 
 
-def race(
-    runner: Runner,
-    names: Sequence[str],
-    full: int,
-    *,
-    seconds: float | int = math.inf,
-    path: Path | None = None,
-    identity: str = "",
-    progress: Progress = SILENT,
-    clock: Callable[[], float | int] = time.monotonic,
-) -> Standing:
+@dataclass(frozen=True)
+class Limits:
+    """How long a race may take, where its standing is kept, and whose it is."""
+
+    seconds: float | int = math.inf
+    path: Path | None = None
+    identity: str = ""
+    progress: Progress = SILENT
+    clock: Callable[[], float | int] = time.monotonic
+
+
+def race(runner: Runner, names: Sequence[str], full: int, limits: Limits | None = None) -> Standing:
     """Train until one candidate remains, the full length is reached, or the time is over.
 
-    With ``path`` the standing is kept there after every look, and a race that was killed goes on
-    from it; ``identity`` says whose standing it is.
+    With a path the standing is kept there after every look, and a race that was killed goes on
+    from it.
     """
-    standing = _read(path, identity) or Standing(list(names), curves={n: [] for n in names})
-    start = clock()
-    plan = [look for look in looks(full) if look[0] > max(standing.steps, default=0)]
-    with tracked(progress, "training candidates", total=len(plan)):
-        for step, ends_round in plan:
+    limits = limits or Limits()
+    standing = _read(limits) or Standing(list(names), curves={n: [] for n in names})
+    plan = _planned(full, len(names), max(standing.steps, default=0))
+    pace = _Pace(limits.clock)
+    progress = limits.progress
+    with tracked(progress, "training candidates", total=sum(cost for *_, cost in plan)):
+        for step, ends_round, cost in plan:
             if len(standing.running) == 1 < len(names):
                 break
-            if _too_late(standing, step, clock() - start, seconds):
+            work = (step - max(standing.steps, default=0)) * len(standing.running)
+            if pace.late(work, limits.seconds):
+                _refuse_no_round(standing, limits.seconds)
                 standing.stopped = True
                 break
-            progress.show(f"step {step} of {full}, {len(standing.running)} candidates")
+            progress.show(f"step {step:,} of {full:,}, {len(standing.running)} candidates")
             _look(runner, standing, step)
+            pace.add(work)
             if ends_round and step < full:
                 standing.running = _survivors(standing, full)
-            _write(path, identity, standing)
+            _write(limits, standing)
             runner.save()
-            progress.advance()
+            progress.advance(cost)
     return standing
+
+
+def _planned(full: int, count: int, done: int) -> list[tuple[int, bool, int]]:
+    """The looks after step ``done``, each with the steps it takes if half the field stops."""
+    found, last = [], 0
+    for step, ends_round in looks(full):
+        if step > done:
+            found.append((step, ends_round, (step - last) * count))
+        last = step
+        if ends_round:
+            count = max(2, math.ceil(count / 2))
+    return found
+
+
+class _Pace:
+    """Seconds per step of one candidate in this process, and whether more work ends in time."""
+
+    def __init__(self, clock: Callable[[], float | int]) -> None:
+        self.clock, self.start, self.done = clock, clock(), 0
+
+    def add(self, work: int) -> None:
+        self.done += work
+
+    def late(self, work: int, seconds: float | int) -> bool:
+        spent = self.clock() - self.start
+        return self.done > 0 and spent * (1 + work / self.done) > seconds
 
 
 def _look(runner: Runner, standing: Standing, step: int) -> None:
@@ -109,20 +141,27 @@ def _look(runner: Runner, standing: Standing, step: int) -> None:
     for name in standing.running:
         standing.curves[name].append([float(score) for score in scores[name]])
     standing.steps.append(step)
+    _refuse_all_diverged(standing)
 
 
-def _too_late(standing: Standing, step: int, spent: float | int, seconds: float | int) -> bool:
-    """Whether the next look would end after the limit, at the pace so far."""
-    if not standing.steps or spent == 0:
-        return False
-    late = spent * step / standing.steps[-1] > seconds
-    if late and len(standing.steps) < LOOKS:
+def _refuse_all_diverged(standing: Standing) -> None:
+    """Refuse to go on if no candidate has a finite score: more training would not help."""
+    last = [standing.curves[name][-1] for name in standing.running]
+    if not any(math.isfinite(score) for scores in last for score in scores):
         raise BadInputError(
-            f"expected time for one round of {len(standing.curves)} candidates, got {seconds:.0f} "
-            f"seconds, which end before it",
+            f"expected a finite score from at least one of {len(last)} candidates, got none after "
+            f"{standing.steps[-1]} steps",
+            hint="lower the learning rate, or check the data for NaN",
+        )
+
+
+def _refuse_no_round(standing: Standing, seconds: float | int) -> None:
+    if len(standing.steps) < LOOKS:
+        raise BadInputError(
+            f"expected time for one round of {len(standing.curves)} candidates, got "
+            f"{seconds:.0f} seconds, which end before it",
             hint="allow more minutes, or pass fewer steps or candidates",
         )
-    return late
 
 
 def _survivors(standing: Standing, full: int) -> list[str]:
@@ -134,13 +173,14 @@ def _survivors(standing: Standing, full: int) -> list[str]:
     return [name for name in standing.running if name in hopeful]
 
 
-def _write(path: Path | None, identity: str, standing: Standing) -> None:
-    if path is not None:
-        content = json.dumps({"identity": identity, **vars(standing)}).encode()
-        write_whole(path, content, hint="choose another folder")
+def _write(limits: Limits, standing: Standing) -> None:
+    if limits.path is not None:
+        content = json.dumps({"identity": limits.identity, **vars(standing)}).encode()
+        write_whole(limits.path, content, hint="choose another folder")
 
 
-def _read(path: Path | None, identity: str) -> Standing | None:
+def _read(limits: Limits) -> Standing | None:
+    path = limits.path
     if path is None or not path.exists():
         return None
     try:
@@ -152,7 +192,7 @@ def _read(path: Path | None, identity: str) -> Standing | None:
             f"expected the standing of a trial in {path}, got something else",
             hint="remove it to start again",
         ) from None
-    if known != identity:
+    if known != limits.identity:
         raise UnreadableFileError(
             f"expected the standing of this trial in {path}, got that of another",
             hint="choose another folder, or remove it to start again",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from headwise.geometry import HeadGeometry
+from headwise.report import write_page
+from headwise.trials import render
 from headwise.trials.race import Standing
 
 #: Bytes of a number in the KV cache.
@@ -56,7 +59,7 @@ class Trial:
     Example:
         >>> one = Entrant(HeadGeometry.free(8, 1, 8), 10, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
         >>> answer = Trial((one,), "loss", 20, (10,), (((0.2,),),), True)
-        >>> answer.best.geometry.heads, answer.as_dict()["entrants"][0]["predicted"]
+        >>> answer.best.geometry.heads, answer.as_json()["entrants"][0]["predicted"]
         (1, 0.1)
     """
 
@@ -72,7 +75,30 @@ class Trial:
         """The entrant that is most probably best."""
         return self.entrants[0]
 
-    def as_dict(self) -> dict[str, Any]:
+    def plot(self) -> Any:
+        """Draw the curves, the probabilities and the costs.
+
+        Returns:
+            A matplotlib figure.
+        """
+        return render.figure(self)
+
+    def report(self, path: Path | str) -> Path:
+        """Write an HTML report that needs no other file.
+
+        Args:
+            path: Where to write it.
+
+        Returns:
+            The path.
+        """
+        return write_page(render.document(self), path)
+
+    def __str__(self) -> str:
+        lines = [render.verdict(self), "", render.table(self).text(), "", *render.remarks(self)]
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
         """Return plain values that JSON takes."""
         return {
             "measure": self.measure,

@@ -1,64 +1,83 @@
-"""Settle the question by training: candidates side by side, stopped when it is clear."""
+"""trial: train candidates on data, or a person's own models, and answer which is best."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from headwise.attention import FanIn, LearnedAdditive
-from headwise.data import Batch, Samples
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 from headwise.geometry import HeadGeometry
-from headwise.models import EncoderStack, Images, Style, TextClassifier, ViTClassifier
 from headwise.progress import SILENT, Progress
-from headwise.randomness import stream
-from headwise.training import Settings
-from headwise.trials.candidates import named, splits, usual
-from headwise.trials.ensembles import Build, EnsembleRunner
+from headwise.trials.candidates import advised, named
+from headwise.trials.ensembles import EnsembleRunner
+from headwise.trials.named_functions import function_named
 from headwise.trials.own_models import OwnRunner, OwnTraining, Pair
 from headwise.trials.prediction import refuse_one_seed
-from headwise.trials.race import race
+from headwise.trials.race import Limits, Runner, race
 from headwise.trials.result import Trial, answer
+from headwise.trials.sources import Frame, read_problem
+from headwise.trials.workers import (
+    PROBLEM,
+    TrainBuiltIn,
+    TrainOwn,
+    WorkerRunner,
+    cluster_of,
+    settings_of,
+)
 
-#: The share of the samples that is held out for the score.
-HELD_OUT = 0.3
+#: The file of a trial's folder that says how far it has come.
+STANDING = "trial.json"
 
 
 def trial(
-    inputs: Tensor,
-    labels: Tensor,
+    inputs: Any,
+    labels: Any = None,
     *,
+    task: str | None = None,
     width: int = 64,
     depth: int = 2,
-    patch: int = 2,
+    patch: int | None = None,
+    size: int | None = None,
+    length: int | None = None,
+    tokenizer: str | None = None,
     candidates: Sequence[HeadGeometry] | None = None,
-    steps: int = 1000,
+    steps: int = 400,
     batch: int = 32,
     rate: float | int = 3e-3,
     seeds: Sequence[int] = (0, 1, 2),
     minutes: float | int = math.inf,
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     device: str = "cpu",
+    cluster: str | None = None,
     progress: Progress = SILENT,
 ) -> Trial:
-    """Train head geometries side by side on labelled data and say which is best.
+    """Train head geometries side by side on your data and say which is best.
 
     All candidates have the same seeds and the same data order. After each round the half that is
     least likely to win at the full length stops.
 
     Args:
-        inputs: Images, shape (b, channels, side, side), or token ids, shape (b, n).
-        labels: Class numbers, shape (b).
-        width: Width of the built-in encoder.
+        inputs: "digits", an array or file of images (b, channels, side, side) or of token ids
+            (b, n) or (n), a folder of images or texts with a subfolder for each class, a text or
+            its file, or a list of texts.
+        labels: Class numbers (b), a file of them, or names of classes. Text and ids without
+            labels are predicted token by token.
+        task: "classify" or "next-token"; by default "classify" if there are labels.
+        width: Width of the built-in model.
         depth: Its number of layers.
-        patch: Side of the square patches that images are cut into.
-        candidates: Geometries to compare. Default: every split of the width, and the usual one.
+        patch: Side of the square patches that images are cut into; by default up to 4, so that an
+            image has at least 16 of them.
+        size: Side that images of a folder are scaled to; 32 by default.
+        length: Tokens of a sequence of text; 64 by default.
+        tokenizer: "character", "word" or the path of a tokenizer.json.
+        candidates: Geometries to compare. By default those that ``advise`` names, and the usual
+            one.
         steps: The full length of training that the answer is about.
         batch: Samples of one step.
         rate: Largest learning rate.
@@ -66,6 +85,8 @@ def trial(
         minutes: Time limit; the answer then rests on extrapolation.
         folder: Where to keep checkpoints. A trial that was stopped goes on from there.
         device: "cpu" or "cuda".
+        cluster: Train on a Dask cluster: "local", "local:4" or "tcp://HOST:PORT". Needs a folder
+            that every worker can read and write.
         progress: Receives news of the work.
 
     Returns:
@@ -74,66 +95,66 @@ def trial(
     Raises:
         BadInputError: If the labels do not match, every candidate diverges, or the time does not
             suffice for one round.
+        UnreadableFileError: If a file is missing or damaged.
 
     Example:
-        >>> from headwise.data.images import digits
-        >>> found = digits()
-        >>> answer = trial(found.images[:200], found.labels[:200], width=8, steps=16, seeds=[0, 1])
+        >>> pair = [HeadGeometry.free(8, heads, 8 // heads) for heads in (1, 2)]
+        >>> answer = trial("digits", width=8, steps=8, seeds=[0, 1], candidates=pair)
         >>> sorted((e.geometry.heads, e.geometry.qk_rank) for e in answer.entrants)
         [(1, 8), (2, 4)]
     """
     refuse_one_seed(len(seeds))
-    _refuse_odd_labels(inputs, labels)
-    entrants = named(candidates or [*splits(width), usual(width)])
-    task, shown = _samples(inputs, labels, device), inputs[:1]
-    classes = int(labels.max()) + 1
-    if inputs.dim() == 4:
-        build = _image_builder(shown, patch, depth, classes)
-    else:
-        build = _text_builder(int(inputs.shape[1]), int(inputs.max()) + 1, depth, classes)
-    settings = Settings(
-        steps=steps,
-        batch=batch,
-        seeds=tuple(seeds),
-        learning_rates=(rate,),
-        evaluation=len(task.held_out.targets[0]),
-        device=device,
-        execution="eager",
-    )
-    runner = EnsembleRunner(entrants, build, task, settings, folder=folder)
-    sizes = f"{tuple(inputs.shape)} {width} {depth} {patch} {list(entrants)} {settings}"
-    standing = race(
-        runner,
-        list(entrants),
-        steps,
-        seconds=60 * minutes,
-        path=None if folder is None else folder / "trial.json",
-        identity=hashlib.sha256(sizes.encode()).hexdigest(),
-        progress=progress,
-    )
-    return answer(standing, entrants, steps, "error rate")
+    frame = Frame(task, depth, patch, size, length, tokenizer)
+    problem = read_problem(inputs, labels, frame)
+    entrants = named(candidates or advised(problem, width, progress))
+    place = None if folder is None else Path(folder)
+    sizes = {"steps": steps, "batch": batch, "rate": float(rate)}
+    identity = f"{problem.identity} {list(entrants)} {width} {tuple(seeds)} {sizes}"
+    limits = Limits(60.0 * minutes, _standing(place), identity, progress)
+    if cluster is None:
+        settings = settings_of(problem, device, seeds, **sizes)
+        runner = EnsembleRunner(
+            entrants,
+            problem.build,
+            problem.task(device),
+            settings,
+            measure=problem.measure,
+            path=None if place is None else place / "models.pt",
+        )
+        return _settled(runner, entrants, steps, limits, problem.measure)
+    with closing(cluster_of(cluster, device, place)) as executor:
+        assert place is not None
+        problem.write(place / PROBLEM)
+        spec = partial(TrainBuiltIn, folder=str(place.resolve()), problem=problem.identity)
+        workers = WorkerRunner(entrants, partial(spec, seeds=tuple(seeds), **sizes), executor)
+        return _settled(workers, entrants, steps, limits, problem.measure)
 
 
 def trial_of(
-    build: Callable[[HeadGeometry], nn.Module],
-    batches: Callable[[int], Iterable[Pair]],
+    build: Callable[[HeadGeometry], nn.Module] | str,
+    batches: Callable[[int], Iterable[Pair]] | str,
     candidates: Sequence[HeadGeometry],
     *,
     training: OwnTraining,
     minutes: float | int = math.inf,
-    folder: Path | None = None,
+    folder: Path | str | None = None,
+    cluster: str | None = None,
     progress: Progress = SILENT,
 ) -> Trial:
     """Train your own model with different head geometries and say which is best.
 
     Args:
         build: Returns a new model of a geometry; torch's random generator is seeded before.
+            A function, or its name as PACKAGE:FUNCTION.
         batches: Returns batches for a seed: pairs of inputs and targets, always in the same
-            order for the same seed. Iterables that end are started again.
+            order for the same seed. Iterables that end are started again. A function, or its
+            name as PACKAGE:FUNCTION.
         candidates: Geometries to compare.
         training: Steps, learning rate, seeds and device.
         minutes: Time limit; the answer then rests on extrapolation.
         folder: Where to keep checkpoints. A trial that was stopped goes on from there.
+        cluster: Train on a Dask cluster: "local", "local:4" or "tcp://HOST:PORT". Needs a folder
+            that every worker can read and write, and functions given by name.
         progress: Receives news of the work.
 
     Returns:
@@ -144,6 +165,7 @@ def trial_of(
             candidate diverges.
 
     Example:
+        >>> import torch
         >>> def build(geometry):
         ...     inner = geometry.heads * geometry.qk_rank
         ...     return nn.Sequential(nn.Linear(4, inner), nn.Linear(inner, 4))
@@ -158,74 +180,33 @@ def trial_of(
         4
     """
     entrants = named(candidates)
-    runner = OwnRunner(entrants, build, batches, training, folder=folder)
-    standing = race(
-        runner,
-        list(entrants),
-        training.steps,
-        seconds=60 * minutes,
-        path=None if folder is None else folder / "trial.json",
-        identity=f"{list(entrants)} {training}",
-        progress=progress,
+    place = None if folder is None else Path(folder)
+    told = [one for one in (build, batches) if isinstance(one, str)]
+    limits = Limits(
+        60.0 * minutes, _standing(place), f"{list(entrants)} {training} {told}", progress
     )
-    return answer(standing, entrants, training.steps, "loss")
-
-
-def _refuse_odd_labels(inputs: Tensor, labels: Tensor) -> None:
-    if inputs.dim() not in (2, 4):
-        raise BadInputError(
-            f"expected images (b, channels, side, side) or ids (b, n), got shape "
-            f"{tuple(inputs.shape)}",
-            hint="reshape the inputs, or pass your own model to trial_of()",
+    builder, feeder = (function_named(f) if isinstance(f, str) else f for f in (build, batches))
+    runner = OwnRunner(entrants, builder, feeder, training, folder=place)
+    if cluster is None:
+        return _settled(runner, entrants, training.steps, limits, "loss")
+    if not (isinstance(build, str) and isinstance(batches, str)):
+        raise ParameterError(
+            "expected build and batches as PACKAGE:FUNCTION for a cluster, got functions",
+            hint="pass their names, so that workers can import them",
         )
-    if labels.shape != inputs.shape[:1] or labels.is_floating_point():
-        raise BadInputError(
-            f"expected {len(inputs)} class numbers, got labels of shape {tuple(labels.shape)} "
-            f"and type {str(labels.dtype).removeprefix('torch.')}",
-            hint="pass one whole number for each input",
-        )
-    if len(labels) < 10 or len(labels.unique()) < 2:
-        raise BadInputError(
-            f"expected at least 10 samples of 2 classes, got {len(labels)} of "
-            f"{len(labels.unique())}",
-            hint="pass more labelled data",
-        )
+    with closing(cluster_of(cluster, training.device, place)) as executor:
+        assert place is not None
+        spec = partial(TrainOwn, folder=str(place.resolve()), build=build, batches=batches)
+        spec = partial(spec, **training.sizes())
+        workers = WorkerRunner(entrants, spec, executor)
+        return _settled(workers, entrants, training.steps, limits, "loss")
 
 
-def _samples(inputs: Tensor, labels: Tensor, device: str) -> Samples:
-    """A random part for training, the rest for the score."""
-    order = torch.randperm(len(labels), generator=stream(0, "trial split"))
-    kept = len(labels) - max(1, round(HELD_OUT * len(labels)))
-    if inputs.is_floating_point():
-        inputs = (inputs - inputs.mean()) / inputs.std().clamp(min=1e-12)
-        inputs = inputs.float()
-    parts = (order[:kept], order[kept:])
-    training, held_out = (
-        Batch((inputs[part].to(device),), (labels[part].to(device),)) for part in parts
-    )
-    return Samples(training, held_out)
+def _standing(folder: Path | None) -> Path | None:
+    return None if folder is None else folder / STANDING
 
 
-def _stack(geometry: HeadGeometry, tokens: int, depth: int, seed: int) -> EncoderStack:
-    position = LearnedAdditive(tokens, geometry.width, seed)
-    style = Style(initialisation=FanIn(seed))
-    return EncoderStack(geometry, position, depth=depth, mlp_width=2 * geometry.width, style=style)
-
-
-def _image_builder(shown: Tensor, patch: int, depth: int, classes: int) -> Build:
-    images = Images(size=shown.shape[-1], patch=patch, channels=shown.shape[1])
-    return partial(_image_model, images, depth, classes)
-
-
-def _image_model(
-    images: Images, depth: int, classes: int, geometry: HeadGeometry, seed: int
-) -> nn.Module:
-    return ViTClassifier(_stack(geometry, images.tokens, depth, seed), images, classes, seed)
-
-
-def _text_builder(length: int, vocabulary: int, depth: int, classes: int) -> Build:
-    def build(geometry: HeadGeometry, seed: int) -> nn.Module:
-        stack = _stack(geometry, length, depth, seed)
-        return TextClassifier(stack, vocabulary, classes, seed)
-
-    return build
+def _settled(
+    runner: Runner, entrants: Mapping[str, HeadGeometry], steps: int, limits: Limits, measure: str
+) -> Trial:
+    return answer(race(runner, list(entrants), steps, limits), entrants, steps, measure)

@@ -1,0 +1,170 @@
+"""Show the answer of a trial: sentences, a table, a figure of the curves, an HTML page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwise.report import Section, Table, inline_svg, page
+from headwise.report.figures import COLOURS, MARKERS, in_style
+from headwise.trials.candidates import name_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from headwise.trials.result import Trial
+
+#: Half width of the bars of the predictions, in standard errors: 90 %.
+BARS = 1.645
+
+
+def verdict(found: Trial) -> str:
+    """The answer in one sentence."""
+    best = found.best
+    return (
+        f"{name_of(best.geometry)} (heads × rank) has the best {found.measure} after "
+        f"{found.full:,} steps with probability {best.probability:.2f}."
+    )
+
+
+def remarks(found: Trial) -> list[str]:
+    """What a reader must know besides."""
+    lines = []
+    if not found.finished:
+        lines.append(
+            f"Time ran out at step {found.steps[-1]:,} of {found.full:,}: the scores at the full "
+            "length are extrapolated."
+        )
+    cheaper = [
+        one
+        for one in found.entrants
+        if one.on_front and one.cache_bytes < found.best.cache_bytes and one is not found.best
+    ]
+    for one in cheaper:
+        lines.append(
+            f"{name_of(one.geometry)} needs {one.cache_bytes / found.best.cache_bytes:.0%} of "
+            f"the KV bytes of {name_of(found.best.geometry)}; its {found.measure} is "
+            f"{one.predicted - found.best.predicted:.4f} higher."
+        )
+    lines.append(
+        "Probabilities concern this data and this length of training. Another learning rate or "
+        "longer training can change the order."
+    )
+    return lines
+
+
+def table(found: Trial) -> Table:
+    """One row for each geometry, the most probable winner first."""
+    columns = ("geometry", "trained", f"predicted {found.measure}", "probability best")
+    rows = tuple(
+        (
+            name_of(one.geometry),
+            one.steps,
+            f"{one.predicted:.4f} ± {one.error:.4f}",
+            f"{one.probability:.2f}",
+            one.parameters,
+            one.cache_bytes,
+            "yes" if one.on_front else "",
+        )
+        for one in found.entrants
+    )
+    return Table((*columns, "parameters", "KV bytes", "Pareto front"), rows)
+
+
+def document(found: Trial) -> str:
+    """The whole answer as an HTML page that needs no other file."""
+    return page(
+        "Trial of head geometries",
+        verdict(found),
+        [
+            Section("Curves", tuple(remarks(found)), (inline_svg(figure(found)),)),
+            Section("Geometries", tables=(table(found),)),
+        ],
+        foot="Parameters are those of one attention layer; KV bytes are per token and layer, "
+        "16-bit numbers. The Pareto front is that of score, parameters and KV bytes.",
+    )
+
+
+def figure(found: Trial) -> Any:
+    """Draw the curves with predictions, the probabilities, and the score against KV bytes."""
+    from matplotlib.figure import Figure
+
+    costs = len({(one.parameters, one.cache_bytes) for one in found.entrants}) > 1
+    ratios = [2.6, 1.1, 1.6] if costs else [2.6, 1.1]
+    with in_style():
+        drawn = Figure(figsize=(2.3 * sum(ratios), 4.0), layout="constrained")
+        axes = drawn.subplots(1, len(ratios), width_ratios=ratios)
+        _curves(axes[0], found)
+        _probabilities(axes[1], found)
+        if costs:
+            _front(axes[2], found)
+    return drawn
+
+
+def _look(place: int) -> dict[str, Any]:
+    """Colour and marker of an entrant; colours come again with other markers."""
+    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+
+
+def _curves(axes: Axes, found: Trial) -> None:
+    for place, (one, curve) in enumerate(zip(found.entrants, found.curves, strict=True)):
+        scores, look = np.array(curve, dtype=float), _look(place)
+        steps, seeds = np.array(found.steps[: len(curve)]), scores.shape[1]
+        mean, spread = scores.mean(1), scores.std(1, ddof=1) / np.sqrt(seeds)
+        axes.plot(steps, mean, lw=1.5, ms=3.5, label=name_of(one.geometry), **look)
+        axes.fill_between(steps, mean - spread, mean + spread, alpha=0.15, color=look["color"])
+        if one.steps < found.full:
+            axes.plot(
+                [steps[-1], found.full], [mean[-1], one.predicted], ":", lw=1, c=look["color"]
+            )
+        shift = found.full * 1.06 ** (1 + place)
+        axes.errorbar(shift, one.predicted, BARS * one.error, mfc="white", capsize=2, ms=5, **look)
+    axes.axvline(found.full, color="#888888", lw=0.8, ls="--")
+    axes.set_xscale("log")
+    axes.set_xlabel("training steps (right of the dashed line: predictions with 90 % bars)")
+    axes.set_ylabel(f"test {found.measure}")
+    axes.set_title("Learning curves", loc="left")
+    axes.legend(title="heads × rank", loc="upper right", ncols=1 + (len(found.entrants) > 5))
+
+
+def _probabilities(axes: Axes, found: Trial) -> None:
+    places = range(len(found.entrants))
+    chances = [one.probability for one in found.entrants]
+    colours = [_look(place)["color"] for place in places]
+    axes.barh(list(places), chances, color=colours, height=0.6)
+    for place, chance in enumerate(chances):
+        axes.text(chance + 0.02, place, f"{chance:.2f}", va="center", fontsize=9)
+    axes.set_yticks(list(places), [name_of(one.geometry) for one in found.entrants])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.15)
+    axes.set_xticks([0, 0.5, 1])
+    axes.set_xlabel("probability of being best")
+    axes.grid(axis="y", visible=False)
+    axes.set_title("Which is best?", loc="left")
+
+
+def _front(axes: Axes, found: Trial) -> None:
+    for place, one in enumerate(found.entrants):
+        look = _look(place)
+        face = look["color"] if one.on_front else "white"
+        axes.plot(one.cache_bytes, one.predicted, mfc=face, ms=8, ls="", **look)
+        words = f"{name_of(one.geometry)}, {one.parameters / 1000:.1f}k"
+        at = (one.cache_bytes, one.predicted)
+        axes.annotate(words, at, xytext=(8, -3), textcoords="offset points", fontsize=8)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * (high / low) ** 0.45)
+    axes.margins(y=0.15)
+    axes.set_xlabel("KV cache bytes per token and layer")
+    axes.set_ylabel(f"predicted {found.measure}")
+    axes.set_title("Score against cost", loc="left")
+    axes.text(
+        0.02,
+        0.01,
+        "filled: Pareto front; k: parameters / 1000",
+        fontsize=8,
+        transform=axes.transAxes,
+        color="#555555",
+    )
