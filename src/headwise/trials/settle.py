@@ -185,8 +185,13 @@ def trial_of(
     limits = Limits(
         60.0 * minutes, _standing(place), f"{list(entrants)} {training} {told}", progress
     )
-    builder, feeder = (function_named(f) if isinstance(f, str) else f for f in (build, batches))
-    runner = OwnRunner(entrants, builder, feeder, training, folder=place)
+    runner = OwnRunner(
+        entrants,
+        function_named(build) if isinstance(build, str) else build,
+        function_named(batches) if isinstance(batches, str) else batches,
+        training,
+        folder=place,
+    )
     if cluster is None:
         return _settled(runner, entrants, training.steps, limits, "loss")
     if not (isinstance(build, str) and isinstance(batches, str)):
