@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := @$(BIN)/pip --disable-pip-version-check install --quiet --quiet -c constraints.txt
 
-.PHONY: demo test test-all check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records
+.PHONY: demo test test-all check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records attack
 
 demo: .venv/.runs
 	@$(BIN)/headwise advise --out local/advice.html
@@ -62,6 +62,12 @@ bench-training: .venv/.develops
 
 bench-exhibits: .venv/.develops
 	$(BIN)/python benchmarks/bench_exhibits.py
+
+# Certified counts, damaged files and kills; MINUTES and SEED may be given.
+MINUTES ?= 3
+SEED ?= 0
+attack: .venv/.develops
+	$(BIN)/python -m benchmarks.attack --minutes $(MINUTES) --seed $(SEED)
 
 verify-records: .venv/.develops
 	$(BIN)/python benchmarks/verify_records.py

@@ -10,7 +10,7 @@ from benchmarks.attack.readers import Reader, readers
 from headwise.data.images import image_folder
 from headwise.data.text import tokenizer_file
 from headwise.errors import BadInputError, StoreError, UnreadableFileError
-from headwise.runs import Store
+from headwise.runs import Store, read_records
 
 
 def fault_of(read, tmp_path):
@@ -94,12 +94,13 @@ def test_a_store_without_version_number_is_refused(tmp_path, version):
         Store.open(path)
 
 
-def test_a_picture_of_a_claimed_size_that_no_memory_holds_is_refused(tmp_path):
+@pytest.mark.parametrize("side", [9_000, 2**30])
+def test_a_picture_of_a_claimed_size_that_no_memory_holds_is_refused(tmp_path, side):
     from PIL import Image
 
     Image.fromarray(np.zeros((2, 2, 3), np.uint8)).save(tmp_path / "a.bmp")
     content = bytearray((tmp_path / "a.bmp").read_bytes())
-    content[18:26] = (2**30).to_bytes(4, "little") * 2
+    content[18:26] = side.to_bytes(4, "little") * 2
     (tmp_path / "a.bmp").write_bytes(content)
     with pytest.raises(UnreadableFileError, match="not a picture"):
         image_folder(tmp_path, 8)
@@ -111,3 +112,19 @@ def test_a_tokenizer_without_its_unknown_token_is_refused(tmp_path):
     encode, _ = tokenizer_file(tmp_path / "tokenizer.json")
     with pytest.raises(UnreadableFileError, match="cannot encode"):
         encode("a word that it does not know")
+
+
+def test_a_record_with_an_infinite_number_is_refused(tmp_path):
+    (content,) = readers()["records jsonl"].contents
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(content.replace(b'"number": 0.0', b'"number": 1e999'))
+    assert path.read_bytes() != content
+    with pytest.raises(UnreadableFileError, match="was changed"):
+        read_records(path)
+
+
+def test_a_store_whose_schema_is_no_text_is_refused(tmp_path):
+    reader = readers()["store"]
+    (tmp_path / "results.db").write_bytes(files.content_of(reader, 2002699))
+    with pytest.raises(StoreError, match=r"damaged|cannot be"):
+        Store.open(tmp_path / "results.db")

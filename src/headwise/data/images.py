@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ DIGITS = Path(__file__).with_name("digits.npz")
 
 #: Names of picture files that a folder is searched for.
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+
+#: A larger picture would take more than a gigabyte while it is read.
+MOST_PIXELS = 2**26
 
 #: How many channels pictures have: grey, colour, colour with transparency.
 CHANNELS = (1, 3, 4)
@@ -119,10 +123,14 @@ def image_files(files: Sequence[Path], size: int) -> list[Tensor]:
         # pillow raises OSError, SyntaxError or ValueError on damaged files, by format.
         try:
             with Image.open(file) as image:
+                # Before decoding: a file of a few bytes may claim any size.
+                if math.prod(image.size) > MOST_PIXELS:
+                    raise ValueError("too many pixels")
                 pixels = np.asarray(image.convert("RGB").resize((size, size)), dtype=np.float64)
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
             raise UnreadableFileError(
-                f"{file} is not a picture that can be read", hint="remove it or save it again"
+                f"{file} is not a picture of at most {MOST_PIXELS:,} pixels that can be read",
+                hint="remove it, or scale it down and save it again",
             ) from None
         found.append(torch.from_numpy(pixels / 255).permute(2, 0, 1))
     return found

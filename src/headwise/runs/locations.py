@@ -119,6 +119,10 @@ def one_line_errors(place: str) -> Iterator[None]:
         raise _meaning(place, str(error.orig)) from None
     except SQLAlchemyError as error:
         raise _meaning(place, str(error)) from None
+    except UnicodeDecodeError:  # sqlite3 raises it for a damaged schema
+        raise StoreError(
+            f"the store {place} is damaged", hint="restore it from a copy, or pass another store"
+        ) from None
 
 
 def _meaning(place: str, complaint: str) -> StoreError:
