@@ -16,7 +16,12 @@ from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found: a code, and the values that its sentence is made from."""
+    """One thing that was found.
+
+    Attributes:
+        code: Its name, such as "repeated_tokens".
+        values: The values that its sentence is made from.
+    """
 
     code: str
     values: dict[str, Any] = field(default_factory=dict)

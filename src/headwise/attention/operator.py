@@ -114,10 +114,8 @@ class AttentionOperator:
                 _refuse_masked_rows(bias.amax(-1))
 
     def _row_chunks(self, columns: int) -> Iterator[slice]:
-        """Yield rows whose logits fit in memory; all rows if a fused kernel forms no logits.
-
-        The fused GPU kernels need 16 bits, no mask, and values as wide as the heads.
-        """
+        """Return rows whose logits fit in memory; all rows if a fused kernel forms no logits."""
+        # The fused GPU kernels need 16 bits, no mask, and values as wide as the heads.
         short = self.dtype in (torch.bfloat16, torch.float16) and self.queries.is_cuda
         if short and columns == self.queries.shape[-1] and isinstance(self.mask, Everything):
             return chunks(self.shape[-2], self.shape[-2])

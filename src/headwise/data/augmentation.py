@@ -16,7 +16,14 @@ CHUNK = 10_000
 
 
 class Mixed(NamedTuple):
-    """Inputs, and for each the two classes it was mixed from and the share of the first."""
+    """Augmented samples with the two classes that each was mixed from.
+
+    Attributes:
+        inputs: The model's inputs.
+        first: The first class of each sample.
+        second: The second class of each sample.
+        share: The share of the first class.
+    """
 
     inputs: tuple[Tensor, ...]
     first: Tensor
@@ -30,6 +37,11 @@ class ImageAugmentation:
 
     Every image draws one of CutMix, MixUp and no mixing, each with probability 1/3, with a partner
     from the same epoch and a share drawn uniformly (Beta(1, 1)), as both papers do on CIFAR.
+
+    Args:
+        policy: The AutoAugment policy, "cifar10" or "svhn"; None for no AutoAugment.
+        margin: The largest shift of a crop, in pixels.
+        mirrored: Whether half of the images are mirrored.
 
     Example:
         >>> kind = ImageAugmentation("cifar10")
@@ -108,6 +120,9 @@ def _boxes(share: Tensor, side: int, generator: torch.Generator) -> Tensor:
 @dataclass(frozen=True)
 class WordDropout:
     """Replace each word by the unknown word, id 0, with this probability.
+
+    Args:
+        probability: The probability for each word.
 
     Example:
         >>> words = torch.ones(2, 5, dtype=torch.int64)

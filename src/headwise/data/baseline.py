@@ -1,4 +1,4 @@
-"""What can be had without attention: the best answer linear in the token and the token mean."""
+"""The error without attention: the best prediction that is linear in the token and the mean."""
 
 from __future__ import annotations
 
@@ -17,13 +17,24 @@ def trivial_error(
     sequences: int = 4096,
     seed: int = 0,
 ) -> float:
-    """The least mean squared error of a·x_i + b·mean(x) for the farthest neighbour.
+    """Return the least mean squared error of a·x_i + b·mean(x) for the farthest neighbour.
 
-    Both numbers a and b are fitted by least squares on the same sequences; with two unknowns and
-    tokens·width·sequences equations nothing is gained by that.
+    a and b are fitted by least squares on the same sequences that are tested; with two unknowns
+    this makes no difference.
 
-    >>> round(trivial_error(64, 4), 2)
-    0.66
+    Args:
+        width: The dimension of the points.
+        tokens: The number of points in a sequence.
+        points: Where the points lie.
+        sequences: The number of sequences.
+        seed: The seed of the sequences.
+
+    Returns:
+        The mean squared error.
+
+    Example:
+        >>> round(trivial_error(64, 4), 2)
+        0.66
     """
     task = FarthestNeighbour(width, tokens, points)
     batch = task.examine(sequences, stream(seed, "trivial baseline"))

@@ -21,6 +21,10 @@ from headwise.randomness import stream
 class Labelled(NamedTuple):
     """Inputs as they are stored (bytes, word ids and lengths) and their classes.
 
+    Args:
+        inputs: The stored inputs.
+        labels: The class of each sample.
+
     Example:
         >>> Labelled((torch.zeros(3, 2),), torch.zeros(3)).labels.shape
         torch.Size([3])
@@ -39,7 +43,13 @@ class Labelled(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What trains, what every choice is made by, and what is only reported."""
+    """The three parts of a set.
+
+    Attributes:
+        train: What models train on.
+        validation: What every choice is based on.
+        test: What is only reported.
+    """
 
     train: Labelled
     validation: Labelled
@@ -86,9 +96,13 @@ def cut_validation(labels: np.ndarray, share: float = 0.1) -> tuple[np.ndarray, 
 class EpochTask:
     """Labelled data, augmented anew each epoch.
 
-    An epoch is a function of the seed and its number alone, so training restarts at any step.
-    ``augment`` maps inputs, labels and a generator to ``Mixed``; ``present`` maps stored inputs to
-    what a model takes.
+    An epoch depends only on the seed and its number, so training can restart at any step.
+
+    Args:
+        parts: The training, validation and test parts.
+        augment: Maps inputs, labels and a generator to ``Mixed``.
+        present: Maps stored inputs to the model's inputs.
+        label_smoothing: The share of a label that is spread over all classes.
 
     Example:
         >>> some = Labelled((torch.zeros(10, 3),), torch.zeros(10, dtype=torch.int64))
@@ -153,7 +167,11 @@ class EpochTask:
 
 @dataclass(frozen=True)
 class Standardised:
-    """Bytes to numbers of mean 0 and variance 1, channel by channel of the training part.
+    """Map bytes to numbers of mean 0 and variance 1, for each channel of the training part.
+
+    Args:
+        mean: The mean of each channel.
+        spread: The standard deviation of each channel.
 
     Example:
         >>> images = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1)

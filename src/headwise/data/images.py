@@ -31,11 +31,16 @@ CHANNELS = (1, 3, 4)
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
-    """Images (b, channels, side, side) with numbers from 0 to 1, and a class for each.
+    """Images and their classes.
 
-    >>> found = digits()
-    >>> found.images.shape, int(found.labels.max())
-    (torch.Size([1797, 1, 8, 8]), 9)
+    Args:
+        images: (b, channels, side, side), numbers from 0 to 1.
+        labels: The class of each image.
+
+    Example:
+        >>> found = digits()
+        >>> found.images.shape, int(found.labels.max())
+        (torch.Size([1797, 1, 8, 8]), 9)
     """
 
     images: Float[Tensor, "b c s t"]
@@ -43,10 +48,14 @@ class LabelledImages:
 
 
 def digits() -> LabelledImages:
-    """Handwritten digits, 1,797 images of 8 × 8, in a fixed order of many writers.
+    """Return 1,797 images of handwritten digits, 8 × 8, by many writers, in a fixed order.
 
-    >>> len(digits().labels)
-    1797
+    Returns:
+        The images and their classes.
+
+    Example:
+        >>> len(digits().labels)
+        1797
     """
     with np.load(DIGITS) as stored:
         images, labels = stored["images"] / 16.0, stored["labels"].astype(np.int64)
@@ -54,10 +63,17 @@ def digits() -> LabelledImages:
 
 
 def standardised(images: Float[Tensor, "b c s t"]) -> Float[Tensor, "b c s t"]:
-    """Each channel with mean 0 and variance 1 over all images, as training pipelines do.
+    """Scale each channel to mean 0 and variance 1 over all images, as training pipelines do.
 
-    >>> float(standardised(digits().images).mean().abs() < 1e-9)
-    1.0
+    Args:
+        images: (b, channels, height, width).
+
+    Returns:
+        Images of the same shape.
+
+    Example:
+        >>> float(standardised(digits().images).mean().abs() < 1e-9)
+        1.0
     """
     mean = images.mean((0, 2, 3), keepdim=True)
     spread = images.std((0, 2, 3), keepdim=True, correction=0)
@@ -65,10 +81,21 @@ def standardised(images: Float[Tensor, "b c s t"]) -> Float[Tensor, "b c s t"]:
 
 
 def patches(images: Float[Tensor, "b c s t"], side: int) -> Float[Tensor, "b n w"]:
-    """Each image cut into square patches, row by row; one patch is one token.
+    """Cut each image into square patches, row by row; one patch is one token.
 
-    >>> patches(digits().images, 2).shape
-    torch.Size([1797, 16, 4])
+    Args:
+        images: (b, channels, height, width).
+        side: The side of a patch; it divides height and width.
+
+    Returns:
+        The patches, (b, patches, channels · side²).
+
+    Raises:
+        BadInputError: If the patches do not tile the images.
+
+    Example:
+        >>> patches(digits().images, 2).shape
+        torch.Size([1797, 16, 4])
     """
     height, width = images.shape[-2:]
     fits = [p for p in range(1, min(height, width) + 1) if height % p == 0 and width % p == 0]
@@ -82,11 +109,12 @@ def patches(images: Float[Tensor, "b c s t"], side: int) -> Float[Tensor, "b n w
 
 
 def refuse_channels_last(images: Float[Tensor, "b c s t"]) -> None:
-    """Refuse images whose last axis, and not their second, is as long as channels are many.
+    """Raise if the last axis of images, instead of the second, looks like channels.
 
-    Square maps of many channels, such as 4 × 4, are taken for what they are.
+    Square maps of many channels, such as 4 × 4, are accepted.
 
-    >>> refuse_channels_last(torch.zeros(2, 3, 8, 8))
+    Raises:
+        BadInputError: If channels come last.
     """
     _, second, third, last = images.shape
     if last in CHANNELS and second not in CHANNELS and third != last:
@@ -97,10 +125,29 @@ def refuse_channels_last(images: Float[Tensor, "b c s t"]) -> None:
 
 
 def image_folder(folder: Path | str, size: int, most: int = 256) -> Float[Tensor, "b c s t"]:
-    """Up to ``most`` pictures of a folder and its subfolders, each scaled to ``size``.
+    """Read up to ``most`` pictures of a folder and its subfolders. Needs pillow.
 
-    Files are taken at equal distances through their sorted names, so that subfolders (often
-    classes) are all seen. Needs pillow.
+    Files are taken at equal distances through their sorted names, so that all subfolders (often
+    classes) are seen.
+
+    Args:
+        folder: The folder.
+        size: The side to which each picture is scaled.
+        most: The most pictures to read.
+
+    Returns:
+        (b, channels, size, size), numbers from 0 to 1.
+
+    Raises:
+        UnreadableFileError: If the folder has no picture, or one is damaged.
+
+    Example:
+        >>> import tempfile
+        >>> from PIL import Image
+        >>> place = tempfile.mkdtemp()
+        >>> Image.new("RGB", (9, 7)).save(f"{place}/black.png")
+        >>> image_folder(place, size=4).shape
+        torch.Size([1, 3, 4, 4])
     """
     folder = Path(folder)
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in PICTURES)

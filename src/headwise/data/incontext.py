@@ -16,10 +16,16 @@ PAPER_SHARE = 0.06
 
 @dataclass(frozen=True)
 class Curriculum:
-    """Few dimensions and few points at first, one and two more every ``every`` steps.
+    """Start with few dimensions and points; every ``every`` steps add one dimension and two points.
 
-    >>> Curriculum().at(torch.tensor(4000), dimensions=20, points=41)
-    (tensor(7), tensor(15))
+    Args:
+        first_dimensions: The dimensions at the start.
+        first_points: The points at the start.
+        every: The number of steps between two increases.
+
+    Example:
+        >>> Curriculum().at(torch.tensor(4000), dimensions=20, points=41)
+        (tensor(7), tensor(15))
     """
 
     first_dimensions: int = 5
@@ -27,7 +33,7 @@ class Curriculum:
     every: float | int = 2000.0
 
     def at(self, step: Tensor, *, dimensions: int, points: int) -> tuple[Tensor, Tensor]:
-        """How many dimensions and points are in use after this many steps."""
+        """Return the dimensions and points in use after this many steps."""
         grown = (step / self.every).floor().long()
         return (
             (self.first_dimensions + grown).clamp(max=dimensions),
@@ -35,25 +41,30 @@ class Curriculum:
         )
 
     def grown_after(self, steps: float | int, *, dimensions: int, points: int) -> Curriculum:
-        """The same beginning, at a pace that has everything in use after so many steps.
-
-        >>> Curriculum().grown_after(30_000, dimensions=20, points=41).every
-        2000.0
-        """
+        """Return a curriculum that uses everything after this many steps."""
         missing = max(dimensions - self.first_dimensions, (points - self.first_points + 1) // 2, 1)
         return replace(self, every=steps / missing)
 
 
 @dataclass(frozen=True)
 class InContext(Drawn):
-    """x, w ~ N(0, I), y = wᵀx without noise; every prefix is a question.
+    """In-context linear regression: x, w ~ N(0, I), y = wᵀx; every prefix is a question.
 
-    Dimensions not in use yet are zero. Points not in use yet are drawn but weigh nothing in the
-    loss: as no point sees a later one, that equals leaving them out, and shapes stay the same.
+    Dimensions not in use yet are zero. Points not in use yet are drawn but have no weight in the
+    loss: no point sees a later one, so this equals leaving them out, and shapes stay the same.
 
-    >>> x, y = InContext(4, 6).examine(3, torch.Generator().manual_seed(0)).inputs
-    >>> x.shape, y.shape
-    (torch.Size([3, 6, 4]), torch.Size([3, 6]))
+    Args:
+        dimensions: The dimension of x.
+        points: The number of examples.
+        curriculum: How the task grows; None starts with everything.
+
+    Raises:
+        BadInputError: If a size is out of range.
+
+    Example:
+        >>> x, y = InContext(4, 6).examine(3, torch.Generator().manual_seed(0)).inputs
+        >>> x.shape, y.shape
+        (torch.Size([3, 6, 4]), torch.Size([3, 6]))
     """
 
     dimensions: int = 20

@@ -29,15 +29,20 @@ class _AmongPoints(Drawn):
 
 @dataclass(frozen=True)
 class FarthestNeighbour(_AmongPoints):
-    """Every token asks which other is farthest: label_i = x_j, j = argmin_j x_i·x_j.
+    """Find for every token the farthest other one: label_i = x_j, j = argmin_j x_i·x_j.
 
-    This is the heads paper's trained task. N points lie on the sphere of dimension d; one head
-    of rank d solves it.
+    This is the heads paper's training task. One head of rank d solves it.
 
-    >>> task = FarthestNeighbour(width=8, tokens=4)
-    >>> batch = task.examine(2, torch.Generator().manual_seed(0))
-    >>> batch.inputs[0].shape == batch.targets[0].shape == (2, 4, 8)
-    True
+    Args:
+        width: The dimension d of the points.
+        tokens: The number of points.
+        points: Where the points lie on the sphere.
+
+    Example:
+        >>> task = FarthestNeighbour(width=8, tokens=4)
+        >>> batch = task.examine(2, torch.Generator().manual_seed(0))
+        >>> batch.inputs[0].shape == batch.targets[0].shape == (2, 4, 8)
+        True
     """
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
@@ -52,13 +57,19 @@ class FarthestNeighbour(_AmongPoints):
 
 @dataclass(frozen=True)
 class NearestNeighbour(_AmongPoints):
-    """One query y among N points: the target is the x_i with the largest x_i·y.
+    """Find the point nearest to a query: the target is the x_i with the largest x_i·y.
 
-    The model is given points (b, N, d) and query (b, d) and answers with a vector (b, d).
+    The model takes points (b, N, d) and a query (b, d), and returns a vector (b, d).
 
-    >>> batch = NearestNeighbour(8, 4).examine(2, torch.Generator().manual_seed(0))
-    >>> [t.shape for t in batch.inputs], batch.targets[0].shape
-    ([torch.Size([2, 4, 8]), torch.Size([2, 8])], torch.Size([2, 8]))
+    Args:
+        width: The dimension d.
+        tokens: The number N of points.
+        points: Where the points lie on the sphere.
+
+    Example:
+        >>> batch = NearestNeighbour(8, 4).examine(2, torch.Generator().manual_seed(0))
+        >>> [t.shape for t in batch.inputs], batch.targets[0].shape
+        ([torch.Size([2, 4, 8]), torch.Size([2, 8])], torch.Size([2, 8]))
     """
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
@@ -74,11 +85,15 @@ class NearestNeighbour(_AmongPoints):
 
 @dataclass(frozen=True)
 class OrthonormalPairs(Drawn):
-    """Two orthonormal points, uniform among such pairs, and a uniform query: the theory's case.
+    """Find the nearer of two random orthonormal points, for a uniform query, as in the theory.
 
-    >>> x, y = OrthonormalPairs(5).examine(3, torch.Generator().manual_seed(0)).inputs
-    >>> torch.allclose(x @ x.mT, torch.eye(2).expand(3, 2, 2), atol=1e-6)
-    True
+    Args:
+        width: The dimension d.
+
+    Example:
+        >>> x, y = OrthonormalPairs(5).examine(3, torch.Generator().manual_seed(0)).inputs
+        >>> torch.allclose(x @ x.mT, torch.eye(2).expand(3, 2, 2), atol=1e-6)
+        True
     """
 
     width: int = 64
@@ -103,10 +118,18 @@ class BiasedNearestNeighbour(Drawn):
     The points are an orthonormal pair and the query is Gaussian with covariance I/√d, so that a
     bias of order d^(−¼) decides about as often as the query does.
 
-    >>> task = BiasedNearestNeighbour(8, biases=(1e6, 0.0))
-    >>> batch = task.examine(3, torch.Generator().manual_seed(0))
-    >>> torch.equal(batch.targets[0], batch.inputs[0][:, 0])
-    True
+    Args:
+        width: The dimension d.
+        biases: The two biases b_i.
+
+    Raises:
+        BadInputError: If there are not two biases.
+
+    Example:
+        >>> task = BiasedNearestNeighbour(8, biases=(1e6, 0.0))
+        >>> batch = task.examine(3, torch.Generator().manual_seed(0))
+        >>> torch.equal(batch.targets[0], batch.inputs[0][:, 0])
+        True
     """
 
     width: int = 64
@@ -134,31 +157,18 @@ class BiasedNearestNeighbour(Drawn):
 
 
 def farthest(points: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-    """For each point the one with the smallest inner product with it.
-
-    >>> farthest(torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]))[0]
-    tensor([-1.,  0.])
-    """
+    """Return for each point the one with the smallest inner product with it."""
     return _pick(points, (points @ points.mT).argmin(-1))
 
 
 def nearest(points: Float[Tensor, "*b n d"], query: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-    """The point with the largest inner product with the query.
-
-    >>> nearest(torch.eye(3), torch.tensor([0.1, 0.2, -0.3]))
-    tensor([0., 1., 0.])
-    """
+    """Return the point with the largest inner product with the query."""
     winner = (points @ query.unsqueeze(-1)).squeeze(-1).argmax(-1, keepdim=True)
     return _pick(points, winner).squeeze(-2)
 
 
 def orthonormal(noise: Float[Tensor, "*b 2 d"]) -> Float[Tensor, "*b 2 d"]:
-    """A uniform orthonormal pair from two Gaussian vectors, by Gram and Schmidt.
-
-    >>> orthonormal(torch.tensor([[2.0, 0.0], [1.0, 1.0]]))
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
+    """Make a uniform orthonormal pair from two Gaussian vectors, by Gram-Schmidt."""
     first = normalize(noise[..., 0, :], dim=-1)
     second = noise[..., 1, :]
     for _ in range(2):  # twice, so that rounding leaves nothing of the first

@@ -32,7 +32,13 @@ class TextPart:
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """A set of images: the official training part, and the official test part.
+    """A set of images with its official parts.
+
+    Args:
+        name: The name of the set.
+        classes: The number of classes.
+        train: The official training part.
+        test: The official test part.
 
     Example:
         >>> empty = ImagePart(np.zeros((0, 3, 32, 32), np.uint8), np.zeros(0, np.int64))
@@ -48,7 +54,13 @@ class ImageSet:
 
 @dataclass(frozen=True, eq=False)
 class TextSet:
-    """A set of texts: the official training part, and the official test part.
+    """A set of texts with its official parts.
+
+    Args:
+        name: The name of the set.
+        classes: The number of classes.
+        train: The official training part.
+        test: The official test part.
 
     Example:
         >>> part = TextPart(["good film"], np.array([1]))

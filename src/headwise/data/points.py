@@ -29,13 +29,17 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Planted:
-    """Few directions carry most of the variance: covariance diag(1, ρ, ρ², …) before normalising.
+    """Points with most of their variance in few directions: covariance diag(1, ρ, ρ², …).
 
-    ρ is such that the effective dimension, the exponential of the entropy of the normalised
-    eigenvalues, is the one asked for. It lies between 1 and the width.
+    ρ is chosen for the given effective dimension: the exponential of the entropy of the normalised
+    eigenvalues. Points are normalised afterwards.
 
-    >>> Planted(effective_dimension=4.0).decay(32) < Planted(effective_dimension=8.0).decay(32)
-    True
+    Args:
+        effective_dimension: A number between 1 and the width.
+
+    Example:
+        >>> Planted(effective_dimension=4.0).decay(32) < Planted(effective_dimension=8.0).decay(32)
+        True
     """
 
     effective_dimension: float | int
@@ -58,10 +62,17 @@ UNIFORM = Uniform()
 
 
 def effective_dimension(eigenvalues: list[float]) -> float:
-    """The exponential of the entropy of the eigenvalues, normalised to sum to one.
+    """Return exp of the entropy of the eigenvalues, normalised to sum to one.
 
-    >>> round(effective_dimension([1.0, 1.0, 1.0]), 6)
-    3.0
+    Args:
+        eigenvalues: Numbers of at least 0.
+
+    Returns:
+        A number between 1 and the number of eigenvalues.
+
+    Example:
+        >>> round(effective_dimension([1.0, 1.0, 1.0]), 6)
+        3.0
     """
     total = sum(eigenvalues)
     shares = [value / total for value in eigenvalues if value > 0]

@@ -16,13 +16,21 @@ from headwise.errors import BadInputError
 class Samples:
     """Labelled samples to draw from, with replacement, and others to test on.
 
-    ``trained`` and ``held_out`` hold the model's inputs and one tensor of class numbers. Put
-    them on the device that trains.
+    Put both on the device that trains.
 
-    >>> data = Batch((torch.zeros(10, 3),), (torch.zeros(10, dtype=torch.int64),))
-    >>> task = Samples(trained=data, held_out=data)
-    >>> task.batch(task.noise(4, torch.Generator().manual_seed(0)), None).inputs[0].shape
-    torch.Size([4, 3])
+    Args:
+        trained: The model's inputs, and one tensor of class numbers.
+        held_out: The same for the test data.
+        label_smoothing: The share of a label that is spread over all classes.
+
+    Raises:
+        BadInputError: If a part is empty or has other than one tensor of classes.
+
+    Example:
+        >>> data = Batch((torch.zeros(10, 3),), (torch.zeros(10, dtype=torch.int64),))
+        >>> task = Samples(trained=data, held_out=data)
+        >>> task.batch(task.noise(4, torch.Generator().manual_seed(0)), None).inputs[0].shape
+        torch.Size([4, 3])
     """
 
     trained: Batch

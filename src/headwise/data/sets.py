@@ -20,7 +20,14 @@ VARIABLE = "HEADWISE_DATA"
 
 @dataclass(frozen=True)
 class KnownSet:
-    """A set: what it is, the files that hold it, how to get it, whom to cite.
+    """A data set that headwise reads.
+
+    Args:
+        name: Its name.
+        what: What it holds.
+        files: The files that hold it.
+        get: The command that gets it.
+        cite: Whom to cite.
 
     Example:
         >>> KNOWN_SETS[0].name

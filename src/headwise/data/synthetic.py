@@ -31,14 +31,16 @@ _Sampler = Callable[[tuple[int, ...], torch.Generator], Tensor]
 def random_tokens(
     law: InputLaw, shape: tuple[int, ...], generator: torch.Generator
 ) -> Float[Tensor, "*batch n d"]:
-    """Tokens of independent entries, in float64, on the generator's device.
+    """Draw tokens with independent entries in float64, on the generator's device.
 
-    In the mixed laws the first half of every token's entries follows the first law and the
-    second half the other, so entries are independent but not identically distributed.
+    In the mixed distributions the first half of a token's entries follows the first distribution
+    and the second half the other.
 
-    >>> tokens = random_tokens("uniform(-1,1)", (2, 5, 4), torch.Generator().manual_seed(0))
-    >>> tokens.shape, bool(tokens.abs().max() <= 1)
-    (torch.Size([2, 5, 4]), True)
+    Returns:
+        The tokens.
+
+    Raises:
+        BadInputError: If the distribution is unknown.
     """
     if law not in get_args(InputLaw):
         raise BadInputError(

@@ -14,10 +14,15 @@ from torch import Tensor
 
 
 class Batch(NamedTuple):
-    """What a model is given, and what its answers are compared with.
+    """What a model is given, and what its outputs are compared with.
 
-    >>> Batch((torch.ones(2, 3),), (torch.zeros(2),)).inputs[0].shape
-    torch.Size([2, 3])
+    Args:
+        inputs: The model's inputs.
+        targets: The targets of the loss.
+
+    Example:
+        >>> Batch((torch.ones(2, 3),), (torch.zeros(2),)).inputs[0].shape
+        torch.Size([2, 3])
     """
 
     inputs: tuple[Tensor, ...]
@@ -26,11 +31,16 @@ class Batch(NamedTuple):
 
 @runtime_checkable
 class Task(Protocol):
-    """A source of batches and a judge of answers.
+    """A source of batches, with a loss.
 
     ``batch`` takes noise with any leading axes (members of an ensemble, sequences), and the
-    number of updates made so far as a tensor, for tasks that grow harder; None means the task
-    at its hardest. ``loss`` and ``score`` see one member and return one number.
+    number of updates so far as a tensor, for tasks that grow harder; None means the hardest form.
+    ``loss`` and ``score`` see one member and return one number.
+
+    Example:
+        >>> from headwise.data import FarthestNeighbour
+        >>> isinstance(FarthestNeighbour(4, 3), Task)
+        True
     """
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
@@ -55,7 +65,13 @@ class Task(Protocol):
 
 
 class Drawn(ABC):
-    """What tasks share whose test data are drawn as the training data are."""
+    """The common part of tasks whose test data are drawn like the training data.
+
+    Example:
+        >>> from headwise.data import Drawn, FarthestNeighbour
+        >>> isinstance(FarthestNeighbour(4, 3), Drawn)
+        True
+    """
 
     @abstractmethod
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
@@ -79,9 +95,5 @@ class Drawn(ABC):
 
 
 def normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """float32 N(0, 1) on the generator's device.
-
-    >>> normal((2, 3), torch.Generator().manual_seed(0)).dtype
-    torch.float32
-    """
+    """Draw float32 N(0, 1) numbers on the generator's device."""
     return torch.randn(shape, generator=generator, device=generator.device, dtype=torch.float32)

@@ -29,9 +29,14 @@ MOST_WORDS = 20_000
 class Vocabulary:
     """Symbols by id, the most frequent first; id 0 stands for every other symbol.
 
-    >>> words = Vocabulary.of("the cat and the dog", level="word")
-    >>> words.encode("the cow").tolist(), words.size
-    ([1, 0], 5)
+    Args:
+        level: "character" or "word".
+        symbols: The symbols, from id 1 on.
+
+    Example:
+        >>> words = Vocabulary.of("the cat and the dog", level="word")
+        >>> words.encode("the cow").tolist(), words.size
+        ([1, 0], 5)
     """
 
     level: Level
@@ -98,12 +103,29 @@ def _symbols(text: str, level: Level) -> Sequence[str]:
 
 
 def tokenizer_file(path: Path | str) -> tuple[Callable[[str], Int[Tensor, " n"]], int]:
-    """A Hugging Face tokenizer.json as a function from text to ids, and its size.
+    """Read a Hugging Face tokenizer.json. Needs the package tokenizers.
 
-    The file may also say how a model wants single texts: cut, padded, between special tokens.
-    None of that is done: a whole text is wanted here, and nothing else. Needs the package
-    tokenizers.
-    """
+    Truncation, padding and special tokens that the file asks for are not applied.
+
+    Args:
+        path: The file.
+
+    Returns:
+        A function from text to ids, and the number of ids.
+
+    Raises:
+        UnreadableFileError: If the file is missing or damaged.
+        MissingExtraError: If tokenizers is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> from tokenizers import Tokenizer, models
+        >>> place = f"{tempfile.mkdtemp()}/tokenizer.json"
+        >>> Tokenizer(models.WordLevel({"yes": 0, "no": 1}, unk_token="no")).save(place)
+        >>> encode, size = tokenizer_file(place)
+        >>> encode("yes").tolist(), size
+        ([0], 2)
+    """  # noqa: DOC501
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -132,13 +154,24 @@ def tokenizer_file(path: Path | str) -> tuple[Callable[[str], Int[Tensor, " n"]]
 
 
 def read_text(path: Path | str) -> str:
-    """A text file in UTF-8.
+    """Read a text file in UTF-8.
 
-    >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "note.txt"
-    >>> _ = place.write_text("two words")
-    >>> read_text(place)
-    'two words'
+    Args:
+        path: The file.
+
+    Returns:
+        The text.
+
+    Raises:
+        BadInputError: If it is empty or not UTF-8.
+        UnreadableFileError: If it cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> place = Path(tempfile.mkdtemp()) / "note.txt"
+        >>> _ = place.write_text("two words")
+        >>> read_text(place)
+        'two words'
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -154,10 +187,22 @@ def read_text(path: Path | str) -> str:
 
 
 def windows(ids: Int[Tensor, " n"], length: int, most: int = 256) -> Int[Tensor, "b length"]:
-    """Up to ``most`` stretches of ``length`` ids, at equal distances through the text.
+    """Cut up to ``most`` windows of ``length`` ids at equal distances through a text.
 
-    >>> windows(torch.arange(10), 4).tolist()
-    [[0, 1, 2, 3], [4, 5, 6, 7]]
+    Args:
+        ids: The ids of the text.
+        length: The length of a window.
+        most: The most windows.
+
+    Returns:
+        The windows, (b, length).
+
+    Raises:
+        BadInputError: If the text is shorter than one window.
+
+    Example:
+        >>> windows(torch.arange(10), 4).tolist()
+        [[0, 1, 2, 3], [4, 5, 6, 7]]
     """
     whole = len(ids) // length
     if whole == 0:

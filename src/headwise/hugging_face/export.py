@@ -38,7 +38,7 @@ def to_hf_config(
     >>> config = to_hf_config(geometry, depth=2, mlp_width=128, vocabulary=100, context=32)
     >>> config.model_type, config.head_dim, config.num_key_value_heads
     ('qwen3', 24, 3)
-    """
+    """  # noqa: DOC501
     try:
         import transformers
     except ImportError:

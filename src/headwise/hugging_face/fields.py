@@ -20,12 +20,7 @@ class ModelSizes:
 
 
 def config_fields(geometry: HeadGeometry, sizes: ModelSizes) -> dict[str, Any]:
-    """The fields of Qwen3 and Mistral (free head_dim), or of DeepSeek-V3 (latent attention).
-
-    >>> sizes = ModelSizes(depth=2, mlp_width=128, vocabulary=100, context=32)
-    >>> config_fields(HeadGeometry.free(64, heads=6, rank=24), sizes)["head_dim"]
-    24
-    """
+    """Return the fields of Qwen3 and Mistral, or of DeepSeek-V3 for latent attention."""
     own = (
         _latent(geometry, sizes.depth) if isinstance(geometry, LatentGeometry) else _free(geometry)
     )
@@ -39,12 +34,7 @@ def config_fields(geometry: HeadGeometry, sizes: ModelSizes) -> dict[str, Any]:
 
 
 def encoder_fields(geometry: HeadGeometry, sizes: ModelSizes, family: str) -> dict[str, Any]:
-    """The fields of BERT or ViT, whose head_dim is width / heads.
-
-    >>> sizes = ModelSizes(depth=2, mlp_width=128, vocabulary=100, context=32)
-    >>> encoder_fields(HeadGeometry.standard(64, heads=8), sizes, "vit")["num_attention_heads"]
-    8
-    """
+    """Return the fields of BERT or ViT, whose head_dim is width / heads."""
     fields = _shared(geometry, sizes)
     if family == "bert":
         fields |= {"vocab_size": sizes.vocabulary, "max_position_embeddings": sizes.context}
@@ -57,11 +47,7 @@ def one_even_rank(geometry: HeadGeometry) -> bool:
 
 
 def is_standard(geometry: HeadGeometry) -> bool:
-    """Whether this is plain multi-head attention with head_dim = width / heads.
-
-    >>> is_standard(HeadGeometry.standard(64, heads=8)), is_standard(HeadGeometry.free(64, 3, 20))
-    (True, False)
-    """
+    """Whether this is plain multi-head attention with head_dim = width / heads."""
     return (
         not isinstance(geometry, LatentGeometry)
         and geometry.kv_heads == geometry.heads

@@ -173,7 +173,7 @@ def image_batch(
     Raises:
         BadInputError: The folder has no images.
         MissingExtraError: pillow is not installed.
-    """
+    """  # noqa: DOC501
     try:
         from PIL import Image
     except ImportError:

@@ -102,11 +102,7 @@ def load_model(source: Source, *, dtype: torch.dtype | None = None) -> nn.Module
 
 
 def load_tokenizer(source: Source) -> Any:
-    """Load the tokenizer of a model.
-
-    Raises:
-        BadInputError: There is none.
-    """
+    """Load the tokenizer of a model, or raise BadInputError if it has none."""
     return _from(source, transformers().AutoTokenizer, "a tokenizer")
 
 

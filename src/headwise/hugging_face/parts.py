@@ -75,12 +75,7 @@ class JudgedPart:
 
 
 def judged_part(raw: dict[str, Any]) -> JudgedPart | None:
-    """The first part of a config that names attention heads; None if none does.
-
-    >>> towers = {"text_config": {"n_head": 8}, "vision_config": {"n_head": 12}}
-    >>> judged_part(towers).name, judged_part(towers).others
-    ('text_config', ('vision_config',))
-    """
+    """Return the first part of a config that names attention heads; None if none does."""
     parts = dict(_parts(raw))
     name = next((name for name, part in parts.items() if heads_field(part)), None)
     if name is None:
@@ -89,9 +84,12 @@ def judged_part(raw: dict[str, Any]) -> JudgedPart | None:
 
 
 def heads_field(part: Mapping[str, Any]) -> str | None:
-    """The field with the number of attention heads; heads of a recurrence do not count.
+    """Return the field with the number of attention heads; heads of a recurrence do not count.
 
     Hybrids of attention and a recurrence name their attention heads ``num_attention_heads``.
+
+    Returns:
+        The name of the field, or None.
     """
     names = ("num_attention_heads",) if _is_recurrent(part) else HEADS
     return next((name for name in names if part.get(name) is not None), None)

@@ -78,20 +78,12 @@ UNKNOWN = KnownSizes()
 
 
 def told_sizes(*parts: Mapping[str, Any]) -> KnownSizes:
-    """The sizes in the first part that gives each one.
-
-    >>> told_sizes({"n_layer": 6, "n_inner": None, "vocab_size": 50257})
-    KnownSizes(depth=6, mlp_width=None, vocabulary=50257, context=None)
-    """
+    """Return each size from the first part that gives it."""
     return KnownSizes(**{name: _whole(parts, names) for name, names in FIELDS.items()})
 
 
 def carried_fields(*parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that an export keeps, each from the first part that has it.
-
-    >>> carried_fields({"rope_theta": 5e5, "hidden_size": 64}, {"tie_word_embeddings": True})
-    {'rope_theta': 500000.0, 'tie_word_embeddings': True}
-    """
+    """Return the fields that an export keeps, each from the first part that has it."""
     unfolded = [_with_rotary_base(part) for part in parts]
     found: dict[str, Any] = {}
     for name, types in CARRIED.items():
@@ -103,11 +95,7 @@ def carried_fields(*parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sliding_window(*parts: Mapping[str, Any]) -> int | None:
-    """How many tokens back a token attends, where a config limits that.
-
-    >>> sliding_window({"sliding_window": 4096}), sliding_window({"sliding_window": None})
-    (4096, None)
-    """
+    """Return how many tokens back a token attends, if a config limits that."""
     used = (part.get(WINDOW) for part in parts if part.get("use_sliding_window") is not False)
     return next(
         (value for value in used if value is not None and _is_of(value, (int,)) and value > 0), None

@@ -138,6 +138,12 @@ def scan_checkpoint(
         BadInputError: There is no such model, or the inputs do not fit it.
         MissingExtraError: A package that this needs is not installed.
         TooLargeError: The model does not fit into memory; nothing was loaded.
+
+    Example:
+        >>> scan_checkpoint("models/mine", Inputs())
+        Traceback (most recent call last):
+        ...
+        headwise.errors.ParameterError: expected text, images, ids or random, got none ...
     """
     source = find_source(model)
     loaded = load_model(source, dtype=dtype)

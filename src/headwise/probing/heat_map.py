@@ -39,7 +39,18 @@ def _write_numbers(axes: Any, table: list[list[float]]) -> None:
 
 
 def short_names(layers: list[str]) -> list[str]:
-    """Return the names of layers without the parts that all of them share."""
+    """Shorten the names of layers by the parts that all of them share.
+
+    Args:
+        layers: The names.
+
+    Returns:
+        The short names, in the same order.
+
+    Example:
+        >>> short_names(["encoder.0.attention", "encoder.1.attention"])
+        ['0', '1']
+    """
     if len(layers) < 2:
         return layers
     parts = [layer.split(".") for layer in layers]

@@ -19,19 +19,28 @@ Log = Callable[[dict[str, float], int], None]
 
 
 class CollapseWarning(UserWarning):
-    """The rank of a layer fell far below where it began."""
+    """The rank of a layer fell far below its first value.
+
+    Example:
+        >>> issubclass(CollapseWarning, UserWarning)
+        True
+    """
 
 
 @dataclass(frozen=True)
 class LayerRank:
-    """One layer at one step: means over its heads and the sequences looked at.
+    """One layer at one step: means over its heads and the sequences that were measured.
 
-    ``rank`` counts singular values of at least 1e-8 of the matrix that the layer's queries and
-    keys make in exact arithmetic, ``effective_rank`` weighs them; both are divided by the number
-    of tokens.
+    Args:
+        step: The training step.
+        layer: The name of the layer.
+        rank: Singular values of at least 1e-8 of the exact attention matrix, over the tokens.
+        effective_rank: The effective rank, over the tokens.
+        tokens: The mean number of tokens.
 
-    >>> LayerRank(0, "encoder", 0.98, 0.31).as_metrics()
-    {'rank/encoder': 0.98, 'effective_rank/encoder': 0.31}
+    Example:
+        >>> LayerRank(0, "encoder", 0.98, 0.31).as_metrics()
+        {'rank/encoder': 0.98, 'effective_rank/encoder': 0.31}
     """
 
     step: int
@@ -57,23 +66,32 @@ class LayerRank:
 
 
 class RankMonitor:
-    """Looks at the same few sequences every ``every`` steps, and at what becomes of the rank.
+    """Measure the rank on the same few sequences every ``every`` steps of training.
 
-    ``inputs`` is what the model is called with: a tensor, a tuple of arguments, or a mapping of
-    named ones. A layer has collapsed when its rank, or what its effective rank has above the one
-    that equal rows have, falls below ``collapse`` times what it was at the first look; then the
-    monitor warns, sets ``should_stop``, or does nothing. It
-    reads headwise's own layers, ``torch.nn.MultiheadAttention`` and Hugging Face models. In a
-    plain loop call it after each step; ``lightning()`` and ``transformers()`` make callbacks for
-    those trainers, which look first before training begins.
+    A layer has collapsed if its rank, or the part of its effective rank above that of equal rows,
+    falls below ``collapse`` times its first value. The monitor reads headwise's own layers,
+    ``torch.nn.MultiheadAttention`` and Hugging Face models. In a plain loop call it after each
+    step; ``lightning()`` and ``transformers()`` make callbacks for those trainers, which measure
+    first before training begins.
 
-    >>> from headwise.attention import HeadGeometry, mha
-    >>> model = mha(HeadGeometry.standard(8, heads=2))
-    >>> monitor = RankMonitor(torch.randn(2, 6, 8), every=2)
-    >>> for step in range(4):
-    ...     seen = monitor(model)
-    >>> [row.step for row in monitor.rows]
-    [0, 2]
+    Args:
+        inputs: What the model is called with: a tensor, a tuple of arguments, or a mapping.
+        every: The number of steps between two measurements.
+        collapse: The share of the first value below which a layer has collapsed.
+        on_collapse: "warn", "stop" (sets ``should_stop``) or "ignore".
+        log: Called with the metrics of each measurement.
+
+    Raises:
+        ParameterError: If a parameter is out of range.
+
+    Example:
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> model = mha(HeadGeometry.standard(8, heads=2))
+        >>> monitor = RankMonitor(torch.randn(2, 6, 8), every=2)
+        >>> for step in range(4):
+        ...     seen = monitor(model)
+        >>> [row.step for row in monitor.rows]
+        [0, 2]
     """
 
     def __init__(

@@ -43,7 +43,25 @@ def report(found: Scan, title: str, command: str = "") -> str:
 
 
 def write_report(found: Scan, path: str | os.PathLike[str], title: str, command: str = "") -> Path:
-    """Write the page; the file appears whole or not at all."""
+    """Write the page; the file appears whole or not at all.
+
+    Args:
+        found: The scan.
+        path: The file to write.
+        title: The heading.
+        command: The command to print at the foot.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> from headwise.probing import scan
+        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 5, 8))
+        >>> write_report(found, f"{tempfile.mkdtemp()}/scan.html", "A layer").name
+        'scan.html'
+    """
     return write_page(report(found, title, command), path)
 
 

@@ -56,7 +56,7 @@ def capture(
         >>> with capture(model, lambda name, view: print(name, tuple(view.queries.shape))):
         ...     _ = model(torch.zeros(1, 4, 8))
         0 (1, 2, 4, 4)
-    """
+    """  # noqa: DOC501
     pass_ = _ForwardPass(model, receive, layers)
     readers = (read_own_layers, read_multihead_attention, read_fused_calls)
     hook = model.register_forward_pre_hook(lambda *_: pass_.begin())

@@ -171,7 +171,7 @@ class Scan:
 
         Raises:
             MissingExtraError: pandas is not installed.
-        """
+        """  # noqa: DOC501
         try:
             import pandas
         except ImportError:
@@ -249,6 +249,18 @@ def _cells(row: HeadRow, names: Sequence[str]) -> list[Any]:
 
 
 def mean_of(rows: Iterable[HeadRow], column: str) -> float | None:
-    """Return the mean of a column over the rows in which it is known."""
+    """Return the mean of a column over the rows in which it is known.
+
+    Args:
+        rows: The rows.
+        column: A field of ``HeadRow``.
+
+    Returns:
+        The mean, or None if no row has the number.
+
+    Example:
+        >>> mean_of([], "stable_rank") is None
+        True
+    """
     known = [value for row in rows if (value := getattr(row, column)) is not None]
     return sum(known) / len(known) if known else None

@@ -60,6 +60,14 @@ def summary(found: Scan) -> Summary:
 
     Returns:
         The numbers behind ``sentences``.
+
+    Example:
+        >>> import torch
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> from headwise.probing import scan
+        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 5, 8))
+        >>> summary(found).heads
+        2
     """
     rows = found.rows
     by_layer = {layer: _share(found.of_layer(layer), "coarse_rank") for layer in found.layers}
@@ -96,6 +104,14 @@ def sentences(facts: Summary) -> Iterator[str]:
 
     Yields:
         Text without line breaks.
+
+    Example:
+        >>> import torch
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> from headwise.probing import scan, sentences, summary
+        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 5, 8))
+        >>> len(list(sentences(summary(found)))) > 0
+        True
     """
     if facts.full_heads is not None:
         yield (
@@ -131,6 +147,14 @@ def as_json(found: Scan) -> dict[str, Any]:
 
     Returns:
         A mapping with "summary", "notes", "rows" and, if it was measured, "initial".
+
+    Example:
+        >>> import torch
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> from headwise.probing import scan
+        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 5, 8))
+        >>> len(as_json(found)["rows"])
+        2
     """
     written: dict[str, Any] = {
         "summary": asdict(summary(found)),

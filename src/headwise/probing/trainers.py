@@ -82,10 +82,13 @@ def transformers_callback(monitor: RankMonitor) -> Any:
 
 
 def _calling_handler(callback: Any) -> Any:
-    """The trainer's handler of callbacks, out of the frames that lead here.
+    """Find the trainer's handler of callbacks in the calling frames.
 
-    A callback is given the model and the state but no trainer, and the reporters (W&B,
-    TensorBoard) are callbacks beside it that only the handler knows.
+    A callback receives the model and the state but no trainer. The reporters (W&B, TensorBoard) are
+    other callbacks, which only the handler knows.
+
+    Returns:
+        The handler, or None.
     """
     from transformers.trainer_callback import CallbackHandler
 

@@ -31,6 +31,9 @@ def attempt(spec: Spec, on: str = "cpu", scratch: Path | None = None) -> Outcome
 
     Returns:
         The rows, or the traceback.
+
+    Raises:
+        KeyboardInterrupt: If Ctrl-C was pressed.
     """
     start = time.perf_counter()
     try:

@@ -133,7 +133,7 @@ def parsed_spec(kinds: Any, content: Any) -> Spec:
         Traceback (most recent call last):
         ...
         headwise.errors.BadInputError: 'nubmer' is no field of square; did you mean 'number'?
-    """
+    """  # noqa: DOC501
     try:
         return _adapter(kinds).validate_python(content)
     except ValidationError as error:

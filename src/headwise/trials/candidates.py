@@ -22,20 +22,35 @@ MOST_READ = 256
 
 
 def usual(width: int) -> HeadGeometry:
-    """The usual geometry: heads of dimension 64, or one head if the width is smaller.
+    """Return the usual geometry: heads of dimension 64, or one head if the width is smaller.
 
-    >>> usual(256).heads, usual(48).heads
-    (4, 1)
+    Args:
+        width: The width of the model.
+
+    Returns:
+        The geometry.
+
+    Example:
+        >>> usual(256).heads, usual(48).heads
+        (4, 1)
     """
     rank = USUAL_HEAD_DIM if width % USUAL_HEAD_DIM == 0 else width
     return HeadGeometry.free(width, width // rank, rank)
 
 
 def splits(width: int, least: int = 4) -> list[HeadGeometry]:
-    """Every split of the width into heads of a power of two, from rank ``least`` up.
+    """Return every split of the width into heads of a power of two.
 
-    >>> [(g.heads, g.qk_rank) for g in splits(32)]
-    [(8, 4), (4, 8), (2, 16), (1, 32)]
+    Args:
+        width: The width of the model.
+        least: The smallest rank.
+
+    Returns:
+        The geometries, from the smallest rank up.
+
+    Example:
+        >>> [(g.heads, g.qk_rank) for g in splits(32)]
+        [(8, 4), (4, 8), (2, 16), (1, 32)]
     """
     ranks = [2**power for power in range(20) if least <= 2**power <= width]
     found = [HeadGeometry.free(width, width // rank, rank) for rank in ranks if width % rank == 0]
@@ -72,10 +87,13 @@ def _rows(problem: Problem) -> Tensor:
 
 
 def named(candidates: Sequence[HeadGeometry]) -> dict[str, HeadGeometry]:
-    """Candidates by name, such as "4 x 16" or "4 x 8/16" where the value rank differs.
+    """Name candidates, such as "4 x 16", or "4 x 8/16" if the value rank differs.
 
-    >>> list(named(splits(8)))
-    ['2 x 4', '1 x 8']
+    Returns:
+        Candidates by name.
+
+    Raises:
+        BadInputError: If there are fewer than two different candidates.
     """
     found = {name_of(geometry): geometry for geometry in candidates}
     if len(found) < 2:

@@ -229,11 +229,7 @@ class _OwnRun:
 
 
 def rate_share(step: int, steps: int) -> float:
-    """The share of the largest rate at a step: a linear rise, then a cosine to zero.
-
-    >>> [round(rate_share(step, 100), 2) for step in (0, 4, 52, 100)]
-    [0.2, 1.0, 0.51, 0.0]
-    """
+    """Return the share of the largest rate at a step: a linear rise, then a cosine to zero."""
     rise = max(1, round(WARM_UP * steps))
     if step < rise:
         return (step + 1) / rise
