@@ -1,4 +1,4 @@
-"""A decoder: token numbers in, scores of the next token out."""
+"""A decoder: token ids in, scores of the next token out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from headwise.shapes import Float, Int
 
 class Decoder(nn.Module):
     """A stack under a causal mask, with an embedding and a readout of the vocabulary.
+
+    Args:
+        stack: The stack.
+        vocabulary: The number of token ids.
+        seed: The seed of the weights outside the stack.
 
     Example:
         >>> from headwise.attention import HeadGeometry, LearnedAdditive
@@ -32,5 +37,5 @@ class Decoder(nn.Module):
         FanIn(seed).fill_input(self.readout, "readout")
 
     def forward(self, numbers: Int[Tensor, "b n"]) -> Float[Tensor, "b n v"]:
-        """Scores of the token after each place, from that place and those before it."""
+        """Return scores of the next token at each position."""
         return self.readout(self.stack(self.embedding(numbers), Causal()))

@@ -13,11 +13,7 @@ from headwise.errors import UnreadableFileError
 
 
 def function_named(name: str) -> Callable[..., Any]:
-    """Import a function; modules of the working directory are found too.
-
-    >>> function_named("math:sqrt")(4.0)
-    2.0
-    """
+    """Import PACKAGE:FUNCTION; modules of the working directory are found too."""
     module, colon, function = name.partition(":")
     if not (module and colon and function):
         raise UnreadableFileError(

@@ -82,8 +82,11 @@ class Limits:
 def race(runner: Runner, names: Sequence[str], full: int, limits: Limits | None = None) -> Standing:
     """Train until one candidate remains, the full length is reached, or the time is over.
 
-    With a path the standing is kept there after every look, and a race that was killed goes on
-    from it.
+    With a path the standing is saved there after every comparison, and a race that was killed
+    resumes from it.
+
+    Returns:
+        The standing at the end.
     """
     limits = limits or Limits()
     standing = _read(limits) or Standing(list(names), curves={n: [] for n in names})

@@ -161,6 +161,7 @@ def trial_of(
         The geometries with predicted losses and probabilities, best first.
 
     Raises:
+        ParameterError: If parameters do not go together.
         BadInputError: If ``build`` ignores the geometry, there are no batches, or every
             candidate diverges.
 
