@@ -3,9 +3,11 @@
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,8 +82,8 @@ def test_a_cluster_needs_its_extra(monkeypatch):
         rows(ClusterExecutor("local:1"), [Cube(number=1)])
 
 
-@pytest.fixture
-def dask_elsewhere(tmp_path):
+@contextmanager
+def dask_in(folder, address=r"tcp://[\d.:]+", options=()):
     """A scheduler and a worker with two threads, as somebody else would have started them."""
     environment = {
         **os.environ,
@@ -90,24 +92,64 @@ def dask_elsewhere(tmp_path):
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
     }
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    file, dask = tmp_path / "scheduler.json", (sys.executable, "-m", "dask")
+    file, dask = folder / "scheduler.json", (sys.executable, "-m", "dask")
     started = [
         subprocess.Popen(
-            [*dask, *arguments, "--scheduler-file", file], env=environment, cwd=tmp_path, **quiet
+            [*dask, *arguments, "--scheduler-file", file, *options],
+            env=environment,
+            cwd=folder,
+            **quiet,
         )
         for arguments in (
             ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"),
             ("worker", "--host", "127.0.0.1", "--nthreads", "2", "--no-dashboard"),
         )
     ]
-    deadline = time.monotonic() + 60
-    while not (file.exists() and file.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    yield re.search(r"tcp://[\d.:]+", file.read_text()).group(), started[0]
-    for process in reversed(started):
-        process.kill()
-        process.wait()
+    try:
+        deadline = time.monotonic() + 60
+        while not (file.exists() and file.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield re.search(address, file.read_text()).group(), started[0]
+    finally:
+        for process in reversed(started):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def dask_elsewhere(tmp_path):
+    with dask_in(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A self-signed certificate and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
+    command += " -addext subjectAltName=IP:127.0.0.1"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command.split(), *files], check=True, capture_output=True)
+    return certificate, key
+
+
+def test_a_cluster_with_tls(certificate, store, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 20.0)
+    cert, key = map(str, certificate)
+    options = ("--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key)
+    with dask_in(tmp_path, r"tls://[\d.:]+", options) as (address, _):
+        plain = ClusterExecutor(address)
+        with pytest.raises(ExecutorError, match=r"DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"):
+            run(store.plan([Cube(number=1)]), plain, store)
+        from dask import config
+
+        files = {"ca-file": cert, "client.cert": cert, "client.key": key}
+        with config.set({f"distributed.comm.tls.{name}": file for name, file in files.items()}):
+            tally = run(store.plan([Cube(number=1)]), ClusterExecutor(address), store)
+    assert (tally.answered, tally.failed) == (1, 0)
 
 
 def test_a_cluster_that_runs_elsewhere(dask_elsewhere, store, tmp_path, monkeypatch):
@@ -159,7 +201,7 @@ def test_an_unreachable_cluster(monkeypatch):
 
 @pytest.mark.parametrize("address", ["", "local:0", "local:x", "http://h:1", "tcp://h", "8786"])
 def test_addresses_that_are_none(address):
-    with pytest.raises(BadInputError, match="is no cluster; pass local, local:4 or tcp://HOST"):
+    with pytest.raises(BadInputError, match="is no cluster; pass local, local:4, tcp://HOST"):
         ClusterExecutor(address)
 
 

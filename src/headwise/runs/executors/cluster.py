@@ -46,7 +46,8 @@ class ClusterExecutor:
     """Compute on the workers of a Dask cluster.
 
     Args:
-        address: "local", "local:4", or the address of a scheduler such as "tcp://host:8786".
+        address: "local", "local:4", or the address of a scheduler such as "tcp://host:8786"
+            or, encrypted, "tls://host:8786".
         device: Where workers compute: "cpu" or "cuda".
         host: The interface that a local cluster listens on.
         dashboard: The address of the dashboard, such as "127.0.0.1:8787"; None for no dashboard.
@@ -213,7 +214,8 @@ def ask_there(spec: Spec, device: str, scratch: Path | None = None) -> Outcome:
 def _checked_address(address: str) -> str:
     if not re.fullmatch(r"local(:[1-9]\d*)?|(tcp|tls)://[^\s/]+:\d+", address):
         raise BadInputError(
-            f"{address!r} is no cluster", hint="pass local, local:4 or tcp://HOST:PORT"
+            f"{address!r} is no cluster",
+            hint="pass local, local:4, tcp://HOST:PORT or tls://HOST:PORT",
         )
     return address
 
@@ -256,6 +258,8 @@ def _local_cluster(address: str, host: str, dashboard: str | None) -> LocalClust
 def _client(address: LocalCluster | str) -> Client:
     from distributed import Client
 
+    if isinstance(address, str) and address.startswith("tls://"):
+        _refuse_without_certificates()
     try:
         return Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, TimeoutError):
@@ -263,6 +267,24 @@ def _client(address: LocalCluster | str) -> Client:
             f"no cluster answers at {address}",
             hint="check that the scheduler runs and that the address is right",
         ) from None
+
+
+def _refuse_without_certificates() -> None:
+    """Dask takes the certificates of a tls:// address from its own configuration."""
+    from dask import config
+
+    needed = ("ca-file", "client.cert", "client.key")
+    missing = [name for name in needed if not config.get(f"distributed.comm.tls.{name}", None)]
+    if missing:
+        names = [f"DASK_DISTRIBUTED__COMM__TLS__{_variable(name)}" for name in missing]
+        raise ExecutorError(
+            "expected certificates for a tls:// cluster, got none",
+            hint=f"set the paths of PEM files in {', '.join(names)}",
+        )
+
+
+def _variable(name: str) -> str:
+    return name.upper().replace("-", "_").replace(".", "__")
 
 
 async def _end_workers(cluster: LocalCluster) -> None:
