@@ -20,4 +20,6 @@ def checked_mask(mask: str) -> MaskName:
     for known in get_args(MaskName):
         if mask == known:
             return known
-    raise ParameterError(f"expected mask 'none' or 'causal', got {mask!r}", hint="pass one of them")
+    raise ParameterError(
+        f"expected `mask` 'none' or 'causal', got {mask!r}", hint="pass one of them"
+    )

@@ -244,7 +244,7 @@ REFUSALS = {
     ),
     "cold": (
         lambda _: mha(HeadGeometry.free(8, 4, 1), temperature=0.0),
-        "the temperature must be a positive number, got 0.0",
+        "expected `temperature` above zero, got 0.0",
     ),
     "shared heads in a full projection": (
         lambda _: mha(HeadGeometry.standard(8, 4).grouped(2)),

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 
@@ -22,13 +23,49 @@ def test_the_answer_fits_on_a_screen(headwise, files, monkeypatch, arguments):
     assert len(lines) <= 35
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("→") for line in lines) == 1
-    for word in ("habit", "binds", "own start"):
+    for word in ("habit", "binds", "own start", "plateau", "any_shape", "`", "retrieval="):
         assert word not in " ".join(lines)
+    for column in ("rank", "mixing", "lookup", "enough"):
+        assert sum(line.startswith(f"{column}: ") for line in lines) == 1, column
+
+
+def test_one_number_for_the_rank_that_is_enough(headwise):
+    """The table, the legend and the reasons name the same one: 94, not the 96 that was tried."""
+    out = " ".join(headwise("advise", "--length", 512, "--width", 768).out.split())
+    assert out.count("about rank 94") == 2
+    assert "96 is enough" not in out and "needs 96" not in out
+
+
+def test_rows_over_a_limit_are_marked(headwise):
+    lines = headwise("advise", "--length", 512, "--width", 768, "--params", "1M").out.splitlines()
+    over = [line for line in lines if line.endswith("over limit")]
+    assert [line.split()[0] for line in over] == ["usual", "largest"]
+    assert not any(
+        "over limit" in line
+        for line in headwise("advise", "--length", 64, "--width", 32).out.splitlines()
+    )
+
+
+def test_advice_that_is_the_usual_geometry_claims_no_evidence(headwise, tmp_path):
+    """Vectors of 64 independent numbers at width 64 need full rank, which is the usual one."""
+    tokens = np.random.default_rng(0).normal(size=(40, 24, 64))
+    np.save(tmp_path / "t.npy", tokens)
+    out = " ".join(headwise("advise", tmp_path / "t.npy", "--task", "classify").out.split())
+    assert "Use 1 head of rank 64" in out
+    assert "The rank that is enough leads to the usual geometry." in out
+    assert "beat the usual" not in out
+
+
+def test_any_shape_is_offered_only_where_it_changes_the_rank(headwise):
+    """Rank 48 is tried, 64 fills the width. As a multiple of 64 it is 64 in any shape."""
+    size = ("advise", "--length", 100, "--width", 64, "--need", "mixing")
+    assert "--any-shape" in headwise(*size).out
+    assert "--any-shape" not in headwise(*size, "--multiple-of", 64).out
 
 
 def test_explain_shows_curves_and_every_finding(headwise):
     out = headwise("advise", "--length", 128, "--width", 64, "--explain").out
-    assert "head dimension" in out and "Retrieval" in out and "FLOPs per token" in out
+    assert "head dimension" in out and "Lookup" in out and "FLOPs per token" in out
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -78,30 +78,3 @@ def test_in_words(capsys, option, words):
     code, out, _ = run(capsys, "--width", "64", "--rank", "8", *option)
     assert code == 0
     assert words in " ".join(out.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (("--width", "8", "--rank", "8", "--heads", "1"), 1, "rank 8 is not below width 8"),
-        (("--width", "8", "--rank", "0", "--heads", "1"), 2, "rank must be at least 1"),
-        (("--width", "8", "--rank", "2", "--heads", "0"), 1, "whole number above zero"),
-        (("--width", "8", "--rank", "2", "--heads", "2.5"), 1, "whole number above zero"),
-        (("--width", "8.5", "--rank", "2", "--heads", "2"), 2, "width must be a whole number"),
-        (("--width", "8", "--rank", "2", "--error", "0"), 1, "at most 0.5"),
-        (("--width", "8", "--rank", "2", "--error", "0.6"), 1, "at most 0.5"),
-        (("--width", "8", "--rank", "2"), 2, "either heads or error, got neither"),
-        (
-            ("--width", "8", "--rank", "2", "--heads", "1", "--error", "0.1"),
-            2,
-            "heads or error, got both",
-        ),
-        (("--width", "8", "--rank", "2", "--heads", "1", "--values", "odd"), 2, "odd"),
-    ],
-)
-def test_bad_input_is_one_line_and_an_exit_code(capsys, arguments, code, words):
-    got, _, err = run(capsys, *arguments)
-    assert got == code
-    assert err.startswith("headwise: ")
-    assert len(err.splitlines()) == 1
-    assert words in err

@@ -214,7 +214,7 @@ def test_a_batch_with_intervals_says_how_many_and_why(headwise, tmp_path):
 
 def test_a_matrix_that_looks_like_logits_is_remarked(headwise, tmp_path, head):
     path = save(tmp_path / "l.npy", logits(*head).values)
-    assert "if it holds logits, set logits" in " ".join(headwise("rank", path).out.split())
+    assert "if it holds logits, pass --logits" in " ".join(headwise("rank", path).out.split())
 
 
 def test_logits_that_look_like_a_matrix_are_remarked(headwise, tmp_path, head):
@@ -254,3 +254,39 @@ def test_the_error_for_keys_does_not_name_the_option_of_the_file(headwise, tmp_p
     said = headwise("rank", "--queries", q, "--keys", tmp_path / "k.npz").one_line(1)
     assert "--name" not in said
     assert "choose one by its name: a (float64, 41×7), b" in said
+
+
+def masked_softmax(logits, allowed):
+    weights = np.where(allowed, np.exp(logits), 0.0)
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def test_logits_under_a_mask(headwise, tmp_path):
+    """The mask is applied before the softmax; a file of booleans does the same as its name."""
+    logits = np.random.default_rng(0).normal(size=(3, 13, 13))
+    np.save(tmp_path / "l.npy", logits)
+    np.save(tmp_path / "m.npy", np.tri(13, dtype=bool))
+    np.save(tmp_path / "w.npy", masked_softmax(logits, np.tri(13, dtype=bool)))
+    named, given = (
+        json.loads(headwise("rank", tmp_path / "l.npy", "--logits", "--mask", mask, "--json").out)
+        for mask in ("causal", tmp_path / "m.npy")
+    )
+    plain = json.loads(headwise("rank", tmp_path / "w.npy", "--json").out)
+    for one, other, weights in zip(named, given, plain, strict=True):
+        assert one["mask"] == "causal" and one["rank"] == other["rank"] == weights["rank"]
+        assert one["effective_rank"] == pytest.approx(weights["effective_rank"], rel=1e-12)
+        assert one["rank"] == {"low": 13, "high": 13}
+
+
+def test_logits_plus_a_mask_of_floats(headwise, tmp_path):
+    generator = np.random.default_rng(1)
+    logits, bias = generator.normal(size=(2, 11, 11))
+    np.save(tmp_path / "l.npy", logits.astype(np.float32))
+    np.save(tmp_path / "b.npy", bias)
+    np.save(tmp_path / "sum.npy", logits.astype(np.float32).astype(np.float64) + bias)
+    added = headwise("rank", tmp_path / "l.npy", "--logits", "--mask", tmp_path / "b.npy", "--json")
+    summed = headwise("rank", tmp_path / "sum.npy", "--logits", "--json")
+    added, summed = json.loads(added.out), json.loads(summed.out)
+    assert added["effective_rank"] == pytest.approx(summed["effective_rank"], rel=1e-12)
+    assert added["rank"]["low"] <= summed["rank"]["low"] <= added["rank"]["high"]
+    assert added["delta"] > 1e3 * summed["delta"], "what float32 hid of the logits is counted"

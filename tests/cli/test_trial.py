@@ -63,7 +63,10 @@ def test_the_figure_and_the_report_are_written(capsys, tmp_path):
         (["--build", "a:b"], "--build and --batches together"),
         (["digits", "--candidates", "4by8"], "got '4by8'"),
         (["digits", "--plot", "curves.txt"], "ending in .png"),
-        (["digits", "--task", "translate"], "expected --task classify or next-token"),
+        (
+            ["digits", "--task", "translate"],
+            "'--task': 'translate' is not one of 'classify', 'next-token'",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_usage_errors(capsys, words, message):

@@ -64,7 +64,9 @@ def test_a_longer_schedule_is_trained_and_the_rest_is_not(store, monkeypatch):
 def test_only_picks_the_specs_that_have_a_value(store):
     assert {spec.width for spec in left(store, width="64")} == {64}
     assert left(store, width="65") == ()
-    with pytest.raises(BadInputError, match="no spec has a field 'witdh'; choose from batch"):
+    with pytest.raises(
+        BadInputError, match="`only`: no run has a field 'witdh'; choose from batch"
+    ):
         left(store, witdh="64")
 
 

@@ -201,7 +201,7 @@ def test_an_unreachable_cluster(monkeypatch):
 
 @pytest.mark.parametrize("address", ["", "local:0", "local:x", "http://h:1", "tcp://h", "8786"])
 def test_addresses_that_are_none(address):
-    with pytest.raises(BadInputError, match="is no cluster; pass local, local:4, tcp://HOST"):
+    with pytest.raises(BadInputError, match="expected `cluster` local, local:4, tcp://HOST:PORT"):
         ClusterExecutor(address)
 
 

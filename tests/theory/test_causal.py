@@ -116,5 +116,5 @@ def test_a_mask_of_itself_alone_uses_every_column():
 
 
 def test_an_unknown_mask_is_refused():
-    with pytest.raises(BadInputError, match="expected mask 'none' or 'causal', got 'prefix'"):
+    with pytest.raises(BadInputError, match="expected `mask` 'none' or 'causal', got 'prefix'"):
         checked_mask("prefix")

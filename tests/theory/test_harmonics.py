@@ -240,15 +240,15 @@ def test_any_values_never_cost_more_than_the_identity():
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((8, 8, 1), "rank 8 is not below width 8"),
-        ((8, 9, 1), "rank 9 is not below width 8"),
-        ((0, 1, 1), "width must be at least 2"),
-        ((8, 0, 1), "rank must be at least 1"),
-        ((8, 1, 0), "number of heads must be a whole number above zero"),
-        ((8, 1, -2), "number of heads must be a whole number above zero"),
-        ((8, 1, 2.5), "number of heads must be a whole number above zero"),
-        ((8.5, 1, 1), "width must be a whole number"),
-        ((10**7, 1, 1), "too large; pass at most 1000000"),
+        ((8, 8, 1), "expected `rank` below the width 8, got 8"),
+        ((8, 9, 1), "expected `rank` below the width 8, got 9"),
+        ((0, 1, 1), "expected `width` of at least 2"),
+        ((8, 0, 1), "expected `rank` of at least 1"),
+        ((8, 1, 0), "whole number of `heads`, at least 1"),
+        ((8, 1, -2), "whole number of `heads`, at least 1"),
+        ((8, 1, 2.5), "whole number of `heads`, at least 1"),
+        ((8.5, 1, 1), "a whole number for `width`"),
+        ((10**7, 1, 1), "expected `width` of at most 1,000,000"),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused(arguments, problem):
@@ -258,7 +258,7 @@ def test_sizes_that_make_no_sense_are_refused(arguments, problem):
 
 @pytest.mark.parametrize("error", [0.0, -0.1, 0.51, float("nan")])
 def test_errors_outside_their_range_are_refused(error):
-    with pytest.raises(BadInputError, match=r"above 0 and be at most 0\.5"):
+    with pytest.raises(BadInputError, match=r"expected `error` above 0 and at most 0\.5"):
         heads_needed(8, 2, error)
 
 

@@ -150,14 +150,14 @@ def test_law_broadcasts_and_accepts_every_kind_of_number():
 @pytest.mark.parametrize(
     ("n", "d", "problem"),
     [
-        (1, 4, "length must lie between 2 and"),
-        (0, 4, "length must lie between 2 and"),
-        (MAX_LENGTH + 1, 4, "length must lie between"),
-        (10, 0, "head dimension must lie between 1 and"),
-        (10, -3, "head dimension must lie between 1 and"),
-        (10, MAX_HEAD_DIM + 1, "head dimension must lie between"),
-        (10.5, 4, "length must be a whole number, got 10.5"),
-        (10, float("nan"), "head dimension must be a whole number"),
+        (1, 4, "expected `length` from 2 to"),
+        (0, 4, "expected `length` from 2 to"),
+        (MAX_LENGTH + 1, 4, "expected `length` from"),
+        (10, 0, "expected `head_dims` from 1 to"),
+        (10, -3, "expected `head_dims` from 1 to"),
+        (10, MAX_HEAD_DIM + 1, "expected `head_dims` from"),
+        (10.5, 4, "a whole number for `length`, got 10.5"),
+        (10, float("nan"), "a whole number for `head_dims`"),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused(n, d, problem):
@@ -183,7 +183,7 @@ def test_two_tokens_need_one_dimension():
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 1.5])
 def test_fractions_outside_the_unit_interval_are_refused(share):
-    with pytest.raises(BadInputError, match="strictly between 0 and 1"):
+    with pytest.raises(BadInputError, match="between 0 and 1"):
         critical_head_dim(100, share)
 
 

@@ -146,5 +146,5 @@ def test_too_few_draws_are_refused(draws):
 
 
 def test_an_empty_head_is_refused():
-    with pytest.raises(BadInputError, match="head dimension must be at least 1"):
+    with pytest.raises(BadInputError, match="head dimension of at least 1"):
         IndependentHead(5, 0)

@@ -193,7 +193,7 @@ def test_one_model_means_one():
         ({"warm_up": ()}, "a tuple with one for each learning rate, 1 here"),
         ({"warm_up": (0.1, 1.1), "learning_rates": (0.1, 0.2)}, "a share between 0 and 1"),
         ({"warm_up": (math.nan,)}, "a share between 0 and 1"),
-        ({"device": "nonsense"}, "there is no device 'nonsense' on this machine; pass cpu"),
+        ({"device": "nonsense"}, "expected `device` cpu, cuda or cuda:1, got 'nonsense'"),
         ({"precision": "tf32"}, "tf32 needs a GPU"),
         ({"execution": "graph"}, "'eager' on a CPU"),
     ],

@@ -14,6 +14,7 @@ from headwise.advice.render.page import notebook, page
 from headwise.advice.render.terminal import markdown, show, text
 from headwise.advice.words.terms import geometry_words
 from headwise.errors import needs_extra
+from headwise.faces import Face
 from headwise.report import write_page
 
 
@@ -62,16 +63,17 @@ class Advice(Answer):
         """Print the answer on a rich console: at a glance, or with ``explain`` everything."""
         show(self, console, explain=explain)
 
-    def report(self, path: Path | str) -> Path:
+    def report(self, path: Path | str, *, face: Face = "python") -> Path:
         """Write an HTML report that needs no other file.
 
         Args:
             path: Where to write it.
+            face: Whether to name parameters as in Python or as options of the command.
 
         Returns:
             The path.
         """
-        return write_page(page(self), path)
+        return write_page(page(self, face), path)
 
     def plot(self) -> Any:
         """Draw the rank curves.

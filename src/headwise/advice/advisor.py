@@ -139,7 +139,8 @@ def _evidence(
         width = model.geometry.width
         if reading.width not in (None, width):
             raise ParameterError(
-                f"width={reading.width}, but the config has {width}", hint="leave width out"
+                f"expected the width of the config, {width}, got `width={reading.width}`",
+                hint="leave `width` out",
             )
         reading = replace(reading, width=width)
         if source is None and length is None:
@@ -148,8 +149,8 @@ def _evidence(
         return replace(_from_law(length, reading, sampling.mask), assumed_length=assumed)
     if source is None and reading.width is not None:
         raise ParameterError(
-            f"width={reading.width} needs a length (for the law) or a source (to measure)",
-            hint="pass one of them",
+            f"expected a `source` or a `length` with `width={reading.width}`, got neither",
+            hint="pass `source` to measure its tokens, or `length` to use the law",
         )
     if length is not None:
         whole_number("length", length, 2, MOST_MEASURED)
@@ -163,15 +164,16 @@ def _evidence(
 def _from_law(length: int, reading: Reading, mask: MaskName) -> Evidence:
     if reading.width is None:
         raise ParameterError(
-            "length needs width: without a source there is no data to take it from",
-            hint="pass width too",
+            "expected `width` with `length`, got none: there is no `source` to take it from",
+            hint="pass `width` too",
         )
     used = ("patch", "size", "tokenizer", "vocabulary", "name")
     given = [name for name in used if getattr(reading, name) is not None]
     if given:
+        listed = ", ".join(f"`{name}`" for name in given)
         raise ParameterError(
-            f"there is no source to read with {', '.join(given)}",
-            hint="pass a source too, or leave them out",
+            f"expected a `source` to read with {listed}, got none",
+            hint="pass a `source` too, or leave the others out",
         )
     return law_evidence(length, reading.width, mask)
 

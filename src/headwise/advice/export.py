@@ -110,21 +110,21 @@ def _refuse_unless_expressible(geometry: HeadGeometry, form: Form) -> None:
     if form == "deepseek_v3":
         raise BadInputError(
             "deepseek_v3 needs latent attention, and the advised geometry has none",
-            hint="ask with kind=mla",
+            hint="ask with `kind=mla`",
         )
     if latent:
         raise BadInputError(
-            f"{form} has no latent attention", hint="export deepseek_v3, or ask for another kind"
+            f"{form} has no latent attention", hint="export deepseek_v3, or ask for another `kind`"
         )
     if form in DECODERS and not one_even_rank(geometry):
         raise BadInputError(
             f"{form} needs one even head dimension for queries, keys and values, and the advised "
             f"geometry has {geometry.qk_rank} and {geometry.v_rank}",
-            hint="ask with multiple_of=2, or export torch",
+            hint="ask with `multiple_of=2`, or export torch",
         )
     if form not in DECODERS and not is_standard(geometry):
         raise BadInputError(
             f"{form} needs heads × rank = width, and the advised geometry has {geometry.heads} × "
             f"{geometry.qk_rank} at width {geometry.width}",
-            hint="ask without any_shape, heads and rank, or export torch",
+            hint="ask without `any_shape`, `heads` and `rank`, or export torch",
         )

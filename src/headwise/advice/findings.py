@@ -76,6 +76,7 @@ def _evidence(answer: Answer) -> Finding:
     support = answer.support
     values: dict[str, Any] = {
         "kept": answer.kept,
+        "same": answer.best.geometry == answer.usual.geometry,
         "present": answer.kept and answer.best.role == "present",
         "tokens": support.tokens,
         "task": support.kind,
@@ -184,6 +185,8 @@ def _decides(answer: Answer) -> Finding:
         "given": rank.rank if rank.fixed and rank.rank != rank.needed else None,
         "serves_both": not answer.evidence.learned or rank.retrieval <= rank.mixing,
         "tokens": answer.evidence.statistics is not None,
+        "choice": rank,
+        "dimension": answer.evidence.effective_dimension,
     }
     return Finding("decides", values)
 
@@ -194,7 +197,20 @@ def _shape(answer: Answer) -> Iterator[Finding]:
     if best.role == "advised" and not rank.fixed and rank.rank != rank.needed:
         fills = best.geometry.heads * best.rank == best.geometry.width
         if fills and not answer.question.any_shape:
-            yield Finding("shape", {"rank": rank.rank, "needed": rank.needed})
+            constraints, width = answer.question.constraints, best.geometry.width
+            # Where every allowed rank is this one, another shape would not change it.
+            free = constraints.rounded(rank.needed, width) != rank.rank
+            yield Finding(
+                "shape",
+                {
+                    "rank": rank.rank,
+                    "needed": rank.needed,
+                    "choice": rank,
+                    "heads": best.geometry.heads,
+                    "multiple_of": constraints.multiple_of,
+                    "free": free,
+                },
+            )
 
 
 def _heads(answer: Answer) -> Finding:

@@ -110,13 +110,13 @@ class Constraints:
         _refuse_unless_positive(self)
         if self.heads is not None and self.heads > MOST_HEADS:
             raise ParameterError(
-                f"heads: expected at most {MOST_HEADS:,}, got {self.heads:,}", hint="pass fewer"
+                f"expected `heads` of at most {MOST_HEADS:,}, got {self.heads:,}", hint="pass fewer"
             )
         checked_choice("kind", self.kind, Kind)
         if self.rank is not None and self.rank % self.multiple_of:
             raise ParameterError(
-                f"rank={self.rank} is not a multiple of multiple_of={self.multiple_of}",
-                hint=f"pass rank={self.rounded(self.rank)}, or leave multiple_of out",
+                f"expected `rank` a multiple of `multiple_of={self.multiple_of}`, got {self.rank}",
+                hint=f"pass `rank={self.rounded(self.rank)}`, or leave `multiple_of` out",
             )
 
     def keeps(self, heads: int, rank: int) -> bool:
@@ -129,8 +129,8 @@ class Constraints:
         for name, value in (("rank", self.rank), ("multiple_of", self.multiple_of)):
             if value is not None and value > width:
                 raise ParameterError(
-                    f"{name}={value} is above the width {width}",
-                    hint=f"pass at most {width}: rank above the width adds nothing",
+                    f"expected `{name}` of at most the width {width}, got {value}",
+                    hint="pass less: rank above the width adds nothing",
                 )
 
     def rounded(self, rank: int, most: int | None = None) -> int:
@@ -185,7 +185,7 @@ def checked_choice(name: str, value: str | None, choices: object) -> None:
     allowed = get_args(choices)
     if value is not None and value not in allowed:
         raise ParameterError(
-            f"{name}: expected {', '.join(allowed[:-1])} or {allowed[-1]}, got {value!r}",
+            f"expected `{name}` {', '.join(allowed[:-1])} or {allowed[-1]}, got {value!r}",
             hint="choose one of these",
         )
 
@@ -199,11 +199,11 @@ def whole_number(name: str, value: object, least: int, most: int) -> int:
     number = _parsed(value)
     if number is None or not math.isfinite(number) or number != int(number):
         raise ParameterError(
-            f"{name}: expected a whole number, got {value!r}", hint="pass 4096, 20k or 1e6"
+            f"expected a whole number for `{name}`, got {value!r}", hint="pass 4096, 20k or 1e6"
         )
     if not least <= number <= most:
         raise ParameterError(
-            f"{name}: expected {least:,} to {most:,}, got {int(number):,}",
+            f"expected `{name}` from {least:,} to {most:,}, got {int(number):,}",
             hint="pass a value in that range",
         )
     return int(number)
@@ -233,7 +233,7 @@ def _refuse_unless_positive(given: Budget | Constraints) -> None:
         value = getattr(given, one.name)
         if isinstance(value, int) and value < 1:
             raise ParameterError(
-                f"{one.name}: expected at least 1, got {value}", hint="pass a larger number"
+                f"expected `{one.name}` of at least 1, got {value}", hint="pass 1 or more"
             )
 
 

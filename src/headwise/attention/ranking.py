@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +15,11 @@ from torch import Tensor
 from headwise.arrays import read_array
 from headwise.attention import scores
 from headwise.attention.mask_arguments import MaskLike, as_mask
-from headwise.attention.masks import Mask
+from headwise.attention.masks import Everything, Mask
 from headwise.attention.rank_results import MatrixRank, Ranks
 from headwise.errors import BadInputError, ParameterError
 from headwise.progress import SILENT, Progress, tracked
+from headwise.rank_arguments import refuse_mixtures
 from headwise.spectra import Certificate, LogWeights, Measurement, Tolerance, measure
 from headwise.spectra.certificate import reason_for_interval
 from headwise.spectra.ranks import as_tolerance
@@ -75,7 +75,8 @@ def rank(
         keys_name: Which array, if that file holds several.
         temperature: What q·k is divided by; by default √ of the head dimension.
         mask: "none", "causal", "window:128", "causal+window:128"; or a tensor, an array or a file:
-            booleans (True where a query may attend) or floats that are added to the logits.
+            booleans (True where a query may attend) or floats that are added to the logits. It
+            goes with queries and keys, and with logits.
         tolerance: Count singular values of at least this; ``Relative(1e-6)`` or "relative:1e-6" is
             a share of the largest; ``DtypeFloor()`` or "dtype" is the share that the dtype rounds
             away.
@@ -97,40 +98,27 @@ def rank(
         Ranks(shape=(5, 5), ranks 5 to 5, 0 not certain)
     """
     rule = as_tolerance(tolerance)
-    pair = {"queries": queries, "queries_name": queries_name, "keys": keys, "keys_name": keys_name}
+    unmasked = isinstance(mask, str) and mask == "none"
+    refuse_mixtures(
+        {
+            "source": source,
+            "name": name,
+            "logits": logits or isinstance(source, LogWeights),
+            "queries": queries,
+            "queries_name": queries_name,
+            "keys": keys,
+            "keys_name": keys_name,
+            "temperature": temperature,
+            "mask": None if unmasked else mask,
+        }
+    )
     if source is not None:
-        unmasked = isinstance(mask, str) and mask == "none"
-        _refuse_beside_source(
-            pair | {"temperature": temperature, "mask": None if unmasked else mask}
-        )
-        subject = _of_matrix(source, name, logits=logits)
-    elif queries is None or keys is None:
-        raise ParameterError("expected a source, or queries and keys", hint="pass one or the other")
+        subject = _of_matrix(source, name, logits=logits, mask=mask)
     else:
-        _refuse_beside_queries(name, logits=logits)
+        assert queries is not None and keys is not None  # refuse_mixtures saw to it
         q, k = _read(queries, queries_name, "queries"), _read(keys, keys_name, "keys")
         subject = _of_queries_and_keys(q, k, temperature, mask)
     return _measured(subject, rule, progress)
-
-
-def _refuse_beside_source(given: dict[str, Any]) -> None:
-    for parameter, value in given.items():
-        if value is not None:
-            raise ParameterError(
-                f"{parameter} does not go with a source",
-                hint="pass the source alone, or queries and keys",
-            )
-
-
-def _refuse_beside_queries(name: str | None, *, logits: bool) -> None:
-    if logits:
-        raise ParameterError(
-            "logits goes with a source, not with queries and keys", hint="leave it out"
-        )
-    if name is not None:
-        raise ParameterError(
-            "name goes with a source", hint="pass queries_name and keys_name for queries and keys"
-        )
 
 
 def _read(values: Values, name: str | None, what: str) -> tuple[str, Tensor]:
@@ -142,16 +130,33 @@ def _read(values: Values, name: str | None, what: str) -> tuple[str, Tensor]:
     return what, as_matrices(values, what)
 
 
-def _of_matrix(source: Values | LogWeights, name: str | None, *, logits: bool) -> _Subject:
+def _of_matrix(
+    source: Values | LogWeights,
+    name: str | None,
+    *,
+    logits: bool,
+    mask: MaskLike | np.ndarray | PathLike[str],
+) -> _Subject:
     if isinstance(source, LogWeights):
-        return _Subject("softmax of the logits", source, source.dtype)
-    described, values = _read(source, name, "the matrix")
-    if logits:
-        return _Subject(f"softmax of {described}", LogWeights(values), values.dtype)
+        described, weights = "the logits", source
+    else:
+        described, values = _read(source, name, "the matrix")
+        if not logits:
+            return _of_weights(described, values)
+        weights = LogWeights(values)
+    label, rule = _label(mask), _mask(mask)
+    if isinstance(rule, Everything):
+        return _Subject(f"softmax of {described}", weights, weights.dtype)
+    _refuse_unaligned(label, *weights.shape[-2:])
+    masked = scores.masked(weights, rule)
+    return _Subject(f"softmax of {described}, mask {label}", masked, weights.dtype, mask=label)
+
+
+def _of_weights(described: str, values: Tensor) -> _Subject:
     if bool((values == -torch.inf).any()):
         raise BadInputError(
             f"{described} holds minus infinity, as masked logits do",
-            hint="if these are logits, set logits",
+            hint="if these are logits, pass `logits=True`",
         )
     return _Subject(described, values, values.dtype)
 
@@ -163,8 +168,7 @@ def _of_queries_and_keys(
     mask: MaskLike | np.ndarray | PathLike[str],
 ) -> _Subject:
     (q_name, q), (k_name, k) = queries, keys
-    label = str(mask) if isinstance(mask, str | PathLike) else _name_of(mask)
-    rule = _mask(mask)
+    label, rule = _label(mask), _mask(mask)
     _refuse_unaligned(label, q.shape[-2], k.shape[-2])
     source = scores.logits(q, k, temperature=temperature, mask=rule)
     used = scores.checked_temperature(temperature, q.shape[-1])
@@ -174,7 +178,9 @@ def _of_queries_and_keys(
     return _Subject(described, source, coarser, used, label)
 
 
-def _name_of(mask: Mask | Tensor | np.ndarray) -> str:
+def _label(mask: MaskLike | np.ndarray | PathLike[str]) -> str:
+    if isinstance(mask, str | PathLike):
+        return str(mask)
     return mask.name if isinstance(mask, Mask) else "given"
 
 
@@ -189,7 +195,7 @@ def _mask(mask: MaskLike | np.ndarray | PathLike[str]) -> Mask:
         return as_mask(str(mask))
     except BadInputError:
         raise ParameterError(
-            f"mask {str(mask)!r} is neither a rule nor a file",
+            f"expected `mask` to be a rule or a file, got {str(mask)!r}",
             hint="pass none, causal, window:128, causal+window:128 or a file",
         ) from None
 
@@ -276,6 +282,6 @@ def _note(source: Tensor | LogWeights) -> str | None:
     if not is_logits and not looks_like_weights:
         return (
             "the rows do not sum to one, and the matrix was measured as it is; "
-            "if it holds logits, set logits"
+            "if it holds logits, pass `logits=True`"
         )
     return None

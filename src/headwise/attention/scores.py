@@ -118,6 +118,25 @@ def logits(
     return LogWeights(values, error=logit_error(queries, keys, temperature, values) + bend)
 
 
+def masked(weights: LogWeights, mask: MaskLike) -> LogWeights:
+    """Apply a mask to logits, with a bound on the rounding of what it adds."""
+    exact = weights.values.double()
+    values = as_mask(mask).apply(exact, Grid.whole(exact.shape, exact.device))
+    refuse_masked_rows(values.amax(-1))
+    kept = values.isfinite()
+    if torch.equal(values[kept], exact[kept]):
+        return LogWeights(values.to(weights.dtype), weights.error)
+    u, tiny = _storage(weights.dtype)
+    stored = u / (1 - u) * _reach(exact) + tiny
+    rounded = unit_roundoff(torch.float64) * _reach(values)
+    return LogWeights(values, weights.row_error + stored + rounded)
+
+
+def _reach(values: Tensor) -> Tensor:
+    """Return the largest finite number of each row, without its sign."""
+    return torch.where(values.isfinite(), values.abs(), 0.0).amax(-1)
+
+
 def softmax_matrix(
     queries: Tensor,
     keys: Tensor,
@@ -173,8 +192,8 @@ def hardmax_matrix(
 
 def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tensor) -> Tensor:
     """Bound the error of each row of computed logits, with one rounding for an added bias."""
-    reach = torch.where(values.isfinite(), values.abs(), 0.0).amax(-1)
-    return product_error(queries, keys, temperature) + unit_roundoff(torch.float64) * reach
+    rounded = unit_roundoff(torch.float64) * _reach(values)
+    return product_error(queries, keys, temperature) + rounded
 
 
 def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
@@ -237,7 +256,7 @@ def checked_temperature(temperature: float | None, rank: int) -> float:
         return default_temperature(rank)
     if not (math.isfinite(temperature) and temperature > 0):
         raise ParameterError(
-            f"the temperature must be a positive number, got {temperature!r}",
+            f"expected `temperature` above zero, got {temperature!r}",
             hint=f"pass for example {default_temperature(rank):.4g}, the root of the head "
             "dimension; for the limit of zero use hardmax",
         )

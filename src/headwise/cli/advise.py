@@ -2,154 +2,199 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from headwise.cli.console import UsageError, note
+from headwise.cli.console import UsageError, note, print_json, screen
+from headwise.cli.options import tokenizer_name, whole, whole_from
 from headwise.masks import MaskName
 
 if TYPE_CHECKING:
     from headwise.advice import Advice
 
-Task = Literal["classify", "regress", "next-token", "masked-token", "retrieve", "unknown"]
-Form = Literal["torch", "qwen3", "mistral", "deepseek_v3", "bert", "vit", "timm"]
+#: Options of the command alone; all others are parameters of ``headwise.advise``.
+OWN = ("data", "explain", "out", "export", "as_json")
 
 
-def _option(*names: str, help_: str, default: str | bool = False) -> typer.models.OptionInfo:
-    return typer.Option(*names, help=help_, show_default=default)
+def _option(name: str, help_: str, default: str | bool = False) -> typer.models.OptionInfo:
+    return typer.Option(name, help=help_, show_default=default)
 
 
-SOURCE = (
-    "digits, a file (.npy, .npz, .pt, .pth, .safetensors, .txt), a folder of images, or "
-    "PACKAGE:FUNCTION that returns tokens."
-)
-MASK = "causal: tokens attend to themselves and earlier ones."
-PARAMS = "Most parameters of a layer, for example 20k."
-WIDTH = "Width of the model; by default that of the vectors, 128 for ids and text."
+def _number(
+    name: str, help_: str, reader: Callable[[str], int], default: str | bool = False
+) -> typer.models.OptionInfo:
+    return typer.Option(name, help=help_, parser=reader, metavar="NUMBER", show_default=default)
+
+
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[SOURCE]",
+        help="digits, a file (.npy, .npz, .pt, .pth, .safetensors, .txt), a folder of images, or "
+        "PACKAGE:FUNCTION that returns tokens.",
+        show_default="digits",
+    ),
+]
+Data = Annotated[str | None, _option("--data", "The same as SOURCE.")]
+Config = Annotated[Path | None, _option("--config", "Judge the model of this config.json.")]
+Length = Annotated[
+    int | None,
+    _number("--length", "Tokens per sequence, such as 512 or 20k.", whole_from(2, 10**12)),
+]
+Width = Annotated[
+    int | None,
+    _number(
+        "--width",
+        "Width of the model.",
+        whole_from(2, 10**6),
+        "that of the vectors; 128 for text and ids",
+    ),
+]
+Task = Annotated[
+    Literal["classify", "regress", "next-token", "masked-token", "retrieve", "unknown"] | None,
+    _option("--task", "What the model is trained to do.", "inferred"),
+]
+Params = Annotated[
+    int | None,
+    _number("--params", "Limit the parameters of the attention layer, such as 20k.", whole_from(1)),
+]
+KvBytes = Annotated[
+    int | None,
+    _number("--kv-bytes", "Limit the bytes per token in the KV cache.", whole_from(1)),
+]
+Heads = Annotated[int | None, _number("--heads", "Fix the number of heads.", whole_from(1, 65_536))]
+Rank = Annotated[int | None, _number("--rank", "Fix the head dimension.", whole_from(1))]
+MultipleOf = Annotated[
+    int,
+    _number("--multiple-of", "Make the head dimension a multiple of this.", whole_from(1), True),
+]
+Kind = Annotated[
+    Literal["mha", "gqa", "mla"] | None,
+    _option("--kind", "Kind of attention layer.", "mha, or the config's"),
+]
+Need = Annotated[
+    Literal["data", "mixing", "retrieval"],
+    _option("--need", "What decides the rank; data: what the tokens show.", True),
+]
+Mask = Annotated[
+    MaskName | None,
+    _option(
+        "--mask", "causal: a token attends to itself and earlier ones.", "none, or the config's"
+    ),
+]
+AnyShape = Annotated[
+    bool, typer.Option("--any-shape", help="Allow heads × rank to differ from the width.")
+]
+Patch = Annotated[
+    int | None, _number("--patch", "For images: side of a patch in pixels.", whole_from(1))
+]
+Size = Annotated[
+    int | None,
+    _number(
+        "--size", "For a folder of images: scale them to this side.", whole_from(1), "32 pixels"
+    ),
+]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        parser=tokenizer_name,
+        metavar="TEXT",
+        help="For text: character, word or a tokenizer.json.",
+        show_default="word",
+    ),
+]
+VocabularySize = Annotated[
+    int | None, _number("--vocabulary", "For token ids: how many there are.", whole_from(1))
+]
+Name = Annotated[str | None, _option("--name", "Which array, if SOURCE holds several.")]
+Seed = Annotated[int, _number("--seed", "Seed of the random draws.", whole, True)]
+Explain = Annotated[bool, typer.Option("--explain", help="Show the curves and every finding.")]
+Out = Annotated[Path | None, _option("--out", "Write an HTML report to this file.")]
+Export = Annotated[
+    Literal["torch", "qwen3", "mistral", "deepseek_v3", "bert", "vit", "timm"] | None,
+    _option("--export", "Print the layer as Python code (torch, timm) or a config (others)."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def advise(
-    source: Annotated[str | None, typer.Argument(help=SOURCE, show_default="digits")] = None,
-    data: Annotated[str | None, _option("--data", help_="The same as SOURCE.")] = None,
-    config: Annotated[Path | None, _option("--config", help_="A config.json to judge.")] = None,
-    length: Annotated[
-        str | None, _option("--length", help_="Tokens per sequence, for example 512 or 20k.")
-    ] = None,
-    width: Annotated[str | None, _option("--width", help_=WIDTH)] = None,
-    task: Annotated[
-        Task | None,
-        _option("--task", help_="What the model is trained to do.", default="inferred"),
-    ] = None,
-    params: Annotated[str | None, _option("--params", help_=PARAMS)] = None,
-    kv_bytes: Annotated[
-        str | None, _option("--kv-bytes", help_="Most KV cache bytes per token.")
-    ] = None,
-    heads: Annotated[int | None, _option("--heads", help_="Fix the number of heads.")] = None,
-    rank: Annotated[int | None, _option("--rank", help_="Fix the head dimension.")] = None,
-    multiple_of: Annotated[
-        int, _option("--multiple-of", help_="Ranks must be multiples of this.", default=True)
-    ] = 1,
-    kind: Annotated[
-        Literal["mha", "gqa", "mla"] | None,
-        _option("--kind", help_="Form of the layer.", default="mha, or the config's own"),
-    ] = None,
-    need: Annotated[
-        Literal["data", "mixing", "retrieval"],
-        _option("--need", help_="What decides the rank.", default=True),
-    ] = "data",
-    mask: Annotated[
-        MaskName | None, _option("--mask", help_=MASK, default="none, or the config's own")
-    ] = None,
-    any_shape: Annotated[
-        bool, typer.Option("--any-shape", help="Allow heads × rank to differ from the width.")
-    ] = False,
-    patch: Annotated[int | None, _option("--patch", help_="Side of an image patch.")] = None,
-    size: Annotated[
-        int | None,
-        _option("--size", help_="Side that images of a folder are scaled to.", default="32"),
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        _option(
-            "--tokenizer", help_="For text: character, word or a tokenizer.json.", default="word"
-        ),
-    ] = None,
-    vocabulary: Annotated[int | None, _option("--vocabulary", help_="Number of token ids.")] = None,
-    name: Annotated[
-        str | None, _option("--name", help_="Which array of a file with several.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of all random draws.")] = 0,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show curves and all findings too.")
-    ] = False,
-    out: Annotated[Path | None, _option("--out", help_="Write an HTML report here.")] = None,
-    export: Annotated[
-        Form | None, _option("--export", help_="Print only a config, or the layer call.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    source: Source = None,
+    data: Data = None,
+    config: Config = None,
+    length: Length = None,
+    width: Width = None,
+    task: Task = None,
+    params: Params = None,
+    kv_bytes: KvBytes = None,
+    heads: Heads = None,
+    rank: Rank = None,
+    multiple_of: MultipleOf = 1,
+    kind: Kind = None,
+    need: Need = "data",
+    mask: Mask = None,
+    any_shape: AnyShape = False,
+    patch: Patch = None,
+    size: Size = None,
+    tokenizer: Tokenizer = None,
+    vocabulary: VocabularySize = None,
+    name: Name = None,
+    seed: Seed = 0,
+    explain: Explain = False,
+    out: Out = None,
+    export: Export = None,
+    as_json: AsJson = False,
 ) -> None:
     """Advise how many attention heads, of what rank, before training.
 
-    Without options it uses the embedded handwritten digits. With --length and --width the finite
-    law answers; with --config a model is judged; with SOURCE its tokens are measured.
+    With SOURCE its tokens are measured. With --length and --width a formula answers. With --config
+    a model is judged. Without any of them, SOURCE is a set of handwritten digits.
+
+    \b
+    headwise advise tokens.npy --width 256 --params 100k
+    headwise advise --length 512 --width 768
+    headwise advise --config config.json
     """
-    if export and as_json:
+    asked = dict(locals())  # every option; headwise.advise has parameters of the same names
+    own = {option: asked.pop(option) for option in OWN}
+    _refuse_contradictions(source, **own)
+    from headwise import advise as advised
+    from headwise.cli.progress_bar import progress_bar
+
+    asked["source"] = source or data
+    answer = advised(**asked, progress=progress_bar())
+    _write(answer, out)
+    _show(answer, explain=explain, export=export, as_json=as_json)
+
+
+def _refuse_contradictions(
+    source: str | None, data: str | None, out: Path | None, export: str | None, **flags: Any
+) -> None:
+    if export and flags["as_json"]:
         raise UsageError("expected --export or --json, got both; leave one out")
     if source and data:
         raise UsageError("expected SOURCE or --data, got both; leave one out")
-    _refuse_other_formats(out)
-    from headwise.advice import advise as answer_of
-    from headwise.cli.progress_bar import progress_bar
-
-    answer = answer_of(
-        source or data,
-        config=config,
-        length=length,
-        width=width,
-        task=task,
-        params=params,
-        kv_bytes=kv_bytes,
-        heads=heads,
-        rank=rank,
-        multiple_of=multiple_of,
-        kind=kind,
-        need=need,
-        mask=mask,
-        any_shape=any_shape,
-        patch=patch,
-        size=size,
-        tokenizer=tokenizer,
-        vocabulary=vocabulary,
-        name=name,
-        seed=seed,
-        progress=progress_bar(),
-    )
-    if out is not None:
-        answer.report(out)
-        note(f"report: {out}")
-    if export is not None:
-        _export(answer, export)
-    elif as_json:
-        from headwise.cli.console import print_json
-
-        print_json(answer.as_json())
-    else:
-        from headwise.cli.console import screen
-
-        answer.show(screen(), explain=explain)
-
-
-def _refuse_other_formats(out: Path | None) -> None:
     if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
         raise UsageError(
-            f"--out: expected an HTML file, got {out}; pass --out {out.with_suffix('.html')}"
+            f"expected an HTML file for --out, got {out}; pass --out {out.with_suffix('.html')}"
         )
 
 
-def _export(answer: Advice, form: Form) -> None:
-    """Print the export, and on the error stream what to check in it."""
-    print(answer.export(form))
-    for line in answer.remarks(form):
-        note(line)
+def _write(answer: Advice, out: Path | None) -> None:
+    if out is not None:
+        answer.report(out, face="command")
+        note(f"report: {out}")
+
+
+def _show(answer: Advice, *, explain: bool, export: Any, as_json: bool) -> None:
+    if export is not None:
+        print(answer.export(export))
+        for line in answer.remarks(export):
+            note(line)
+    elif as_json:
+        print_json(answer.as_json())
+    else:
+        answer.show(screen(), explain=explain)

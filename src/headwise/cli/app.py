@@ -28,6 +28,7 @@ from headwise.cli.reproduce import reproduce
 from headwise.cli.scan import scan
 from headwise.cli.trial import trial
 from headwise.errors import HeadwiseError, ParameterError, StoppedError
+from headwise.faces import spoken
 from headwise.version import __version__
 
 app = typer.Typer(
@@ -88,17 +89,22 @@ def _run(arguments: list[str]) -> int:
         code = app(arguments or ["--help"], prog_name="headwise", standalone_mode=False)
         return (code or 0) if arguments else 2
     except StoppedError as error:
-        complain(str(error))
+        complain(spoken(str(error), "command"))
         return 130  # what shells report of a command that Ctrl-C ended
     except HeadwiseError as error:
-        complain(str(error))
+        complain(spoken(str(error), "command"))
         return 2 if isinstance(error, ParameterError) else 1
     except (KeyboardInterrupt, typer.Abort):
         complain("stopped")
         return 130
     except typer.TyperException as error:
-        complain(error.format_message() + _where_to_read(error))
+        complain(_plain(error.format_message()) + _where_to_read(error))
         return error.exit_code
+
+
+def _plain(message: str) -> str:
+    """What typer says, without what it says about its own workings."""
+    return message.replace("Value error, ", "").rstrip(".")
 
 
 def _where_to_read(error: typer.TyperException) -> str:

@@ -7,16 +7,49 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from headwise.cli.console import UsageError
+from headwise.cli.options import number_in, whole_from
+
 if TYPE_CHECKING:
     from headwise import Bound
 
-Width = Annotated[float, typer.Option("--width", help="Model width d.", show_default=False)]
-Rank = Annotated[float, typer.Option("--rank", help="Rank r of a head, below the width.")]
+
+def _error(text: str) -> float:
+    found = number_in(0, 0.5)(text)
+    if not found:
+        raise typer.BadParameter("expected an error above 0, got 0")
+    return found
+
+
+Width = Annotated[
+    int,
+    typer.Option(
+        "--width", parser=whole_from(2, 10**6), metavar="NUMBER", help="Width of the model."
+    ),
+]
+Rank = Annotated[
+    int,
+    typer.Option(
+        "--rank", parser=whole_from(1), metavar="NUMBER", help="Rank of a head, below the width."
+    ),
+]
 Heads = Annotated[
-    float | None, typer.Option("--heads", help="Number of heads: what error must they have?")
+    float | None,
+    typer.Option(
+        "--heads",
+        parser=number_in(1),
+        metavar="NUMBER",
+        help="Ask for the least error of this many heads.",
+    ),
 ]
 Error = Annotated[
-    float | None, typer.Option("--error", help="Error, at most 0.5: how many heads does it take?")
+    float | None,
+    typer.Option(
+        "--error",
+        parser=_error,
+        metavar="NUMBER",
+        help="Ask for the number of heads that this error needs; at most 0.5.",
+    ),
 ]
 ValuesOf = Annotated[
     Literal["any", "identity"],
@@ -36,7 +69,19 @@ def bound(
     values: ValuesOf = "any",
     as_json: AsJson = False,
 ) -> None:
-    """Bound the error of low-rank heads on nearest neighbours, or the heads an error needs."""
+    """Bound the error of low-rank heads, or the number of heads that an error needs.
+
+    The task is to find the nearest of several tokens. The error is the mean squared error; without
+    heads it is 0.5. Pass --heads or --error; the other one is the answer.
+    """
+    if (heads is None) == (error is None):
+        got = "neither" if heads is None else "both"
+        raise UsageError(f"expected --heads or --error, got {got}; pass one of them")
+    if rank >= width:
+        raise UsageError(
+            f"expected --rank below the width {width}, got {rank}; pass a smaller one: a single "
+            "head of full rank is exact"
+        )
     import headwise
     from headwise.cli.console import emphasised, print_json, screen
 

@@ -78,6 +78,16 @@ def screen() -> Console:
     return Screen(highlight=False, markup=False, emoji=False)
 
 
+def takes_only_ascii() -> bool:
+    """Return whether the output lacks the marks of plots, as ASCII and cp1252 do."""
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    try:
+        "◆●┄".encode(encoding)
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def emphasised(text: str) -> Text:
     """Make every second part of a text bold, as ``**`` marks it.
 

@@ -7,31 +7,54 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headwise.cli.options import figure_file, number_in, whole_from
 from headwise.errors import BadInputError
 from headwise.masks import MaskName
 
 if TYPE_CHECKING:
     from headwise import Law
 
-#: How the name of a figure's file may end.
-FORMATS = (".png", ".svg", ".pdf")
-
 Length = Annotated[
-    float, typer.Option("--length", help="Number of tokens n, 2 to 1e12.", show_default=False)
+    int,
+    typer.Option(
+        "--length",
+        parser=whole_from(2, 10**12),
+        metavar="NUMBER",
+        help="Number of tokens, for example 1024 or 20k.",
+        show_default=False,
+    ),
 ]
 HeadDims = Annotated[
-    float | None,
-    typer.Option("--head-dim", help="Head dimension d_h, 1 to 1e5.", show_default="a table"),
+    int | None,
+    typer.Option(
+        "--head-dim",
+        parser=whole_from(1, 10**5),
+        metavar="NUMBER",
+        help="Head dimension to predict the rank for.",
+        show_default="a table of several",
+    ),
 ]
 Fraction = Annotated[
-    float, typer.Option("--fraction", help="Share of the barrier the critical d_h must reach.")
+    float,
+    typer.Option(
+        "--fraction",
+        parser=number_in(0, 1, open_=True),
+        metavar="NUMBER",
+        help="Share of the largest possible rank that counts as enough.",
+    ),
 ]
 PlotFile = Annotated[
-    Path | None, typer.Option("--plot", help="Draw the curve into a file: png, svg or pdf.")
+    Path | None,
+    typer.Option(
+        "--plot",
+        parser=figure_file,
+        metavar="FILE",
+        help="Draw the curve into a .png, .svg or .pdf file.",
+    ),
 ]
 Masked = Annotated[
     MaskName,
-    typer.Option("--mask", help="Which keys a token picks among: all, or up to its own."),
+    typer.Option("--mask", help="causal: a token attends to itself and earlier ones."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -44,20 +67,24 @@ def law(
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the rank of a random attention head, as a share of the length."""
+    """Predict the rank of a random attention head, as a share of the number of tokens.
+
+    The rank grows with the head dimension towards a barrier that no head passes. The critical head
+    dimension is the first one that reaches --fraction of it.
+    """
+    if plot is not None:
+        refuse_unwritable(plot)
     import headwise
-    from headwise.cli.console import emphasised, note, print_json, screen
+    from headwise.cli.console import emphasised, note, print_json, screen, takes_only_ascii
     from headwise.cli.law_curve import table, terminal_plot
     from headwise.cli.progress_bar import progress_bar
 
-    if plot is not None:
-        refuse_unwritable(plot)
     found = headwise.law(length, head_dims, mask, fraction, progress_bar())
     if as_json:
         print_json(found.as_json() if head_dims is None else _of_one(found))
     elif head_dims is None:
         screen().print(table(found))
-        screen().print(terminal_plot(found))
+        screen().print(terminal_plot(found, ascii_only=takes_only_ascii()))
     else:
         screen().print(emphasised(_in_words(found)))
     if plot is not None:
@@ -66,11 +93,7 @@ def law(
 
 
 def refuse_unwritable(file: Path) -> None:
-    """Refuse a name or a folder that cannot hold the figure, before anything is computed."""
-    if file.suffix.lower() not in FORMATS:
-        raise BadInputError(
-            f"{file.name} is not a figure file", hint="end its name in .png, .svg or .pdf"
-        )
+    """Refuse a place that cannot hold the figure, before anything is computed."""
     if not file.parent.is_dir():
         raise BadInputError(
             f"cannot write {file}: there is no folder {file.parent}",

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _PLOT_COLUMNS, _PLOT_ROWS = 60, 14
 
+#: The same plot for outputs that lack these marks; each one stays distinct.
+_ASCII = str.maketrans({"◆": "#", "●": "o", "┄": "-", "·": ".", "┤": "|", "└": "+", "─": "="})
+
 
 def table(curve: Law) -> Table:
     """One row per head dimension; the critical one stands out."""
@@ -34,7 +37,7 @@ def table(curve: Law) -> Table:
     return result
 
 
-def terminal_plot(curve: Law) -> str:
+def terminal_plot(curve: Law, *, ascii_only: bool = False) -> str:
     """Rank over length against head dimension (logarithmic), with the barrier as a line."""
     top = 1.1 * curve.barrier
     canvas = [[" "] * _PLOT_COLUMNS for _ in range(_PLOT_ROWS)]
@@ -49,9 +52,10 @@ def terminal_plot(curve: Law) -> str:
     labels = [f"{top * (1 - (row + 0.5) / _PLOT_ROWS):5.2f} ┤" for row in range(_PLOT_ROWS)]
     lines = [label + "".join(line).rstrip() for label, line in zip(labels, canvas, strict=True)]
     axis = f"      └{'─' * _PLOT_COLUMNS}"
-    ends = f"       1{f'{points[-1][0]}':>{_PLOT_COLUMNS - 1}}"
-    legend = f"       head dimension (log)   ◆ critical {curve.critical_head_dim}   ┄ barrier"
-    return "\n".join(["rank / length", *lines, axis, ends, legend])
+    ends = f"       1{f'head dimension {points[-1][0]}':>{_PLOT_COLUMNS - 1}}"
+    legend = f"       ● predicted   ◆ critical head dimension {curve.critical_head_dim}   ┄ barrier"
+    plot = "\n".join(["rank / length", *lines, axis, ends, legend])
+    return plot.translate(_ASCII) if ascii_only else plot
 
 
 def _draw_segment(

@@ -2,51 +2,83 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from headwise.cli.options import matching, number_in
+from headwise.rank_arguments import refuse_mixtures
+
+#: Rules for masks and tolerances.
+MASK = r"none|((causal(:\d+)?|window:[1-9]\d*)\+?)+"
+TOLERANCE = r"dtype|(absolute:|relative:)?\+?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 
 
 def _optional(help_text: str) -> typer.models.OptionInfo:
     return typer.Option(help=help_text, show_default=False)
 
 
+def _mask(text: str) -> str:
+    """Read the name of a mask, or of a file that is there."""
+    wanted = "none, causal, window:128, causal+window:128 or a file"
+    return text if Path(text).exists() else matching(MASK, wanted)(text)
+
+
+def _tolerance(text: str) -> str:
+    """Read a rule that says which singular values count."""
+    matching(TOLERANCE, "1e-8, relative:1e-6 or dtype")(text)
+    if text != "dtype":
+        kind, _, number = text.rpartition(":")
+        number_in(0, 1 if kind == "relative" else math.inf, open_=True)(number)
+    return text
+
+
 Source = Annotated[
     Path | None,
     typer.Argument(
-        metavar="SOURCE",
-        help="A matrix or a batch of them, (..., rows, columns), in a file ending in "
-        ".npy, .npz, .pt, .pth or .safetensors.",
+        metavar="[SOURCE]",
+        help="A file with a matrix, or a batch of them of shape (..., rows, columns): .npy, .npz, "
+        ".pt, .pth or .safetensors.",
         show_default=False,
     ),
 ]
 Name = Annotated[str | None, _optional("Which array, if SOURCE holds several.")]
 Logits = Annotated[
-    bool, typer.Option("--logits", help="SOURCE holds logits: measure the softmax of their rows.")
+    bool, typer.Option("--logits", help="SOURCE holds logits: measure their softmax by rows.")
 ]
 Queries = Annotated[
-    Path | None, _optional("Instead of SOURCE: queries, (..., tokens, head dimension).")
+    Path | None, _optional("Instead of SOURCE: a file of queries, (..., tokens, head dimension).")
 ]
 QueriesName = Annotated[str | None, _optional("Which array, if that file holds several.")]
-Keys = Annotated[Path | None, _optional("The keys that go with them.")]
+Keys = Annotated[Path | None, _optional("The file of keys that goes with --queries.")]
 KeysName = Annotated[str | None, _optional("Which array, if that file holds several.")]
 Temperature = Annotated[
     float | None,
-    typer.Option(help="What q·k is divided by.", show_default="√ of the head dimension"),
+    typer.Option(
+        parser=number_in(0, open_=True),
+        metavar="NUMBER",
+        help="With --queries: what q·k is divided by.",
+        show_default="√ of the head dimension",
+    ),
 ]
 MaskText = Annotated[
     str,
     typer.Option(
-        help="none, causal, window:128, causal+window:128, or a file: booleans "
-        "(true: may attend) or floats added to the logits."
+        parser=_mask,
+        metavar="MASK",
+        help="With --queries or --logits: none, causal, window:128, causal+window:128, or a file "
+        "of booleans (true: may attend) or of floats to add to the logits.",
     ),
 ]
 ToleranceText = Annotated[
     str,
     typer.Option(
-        help="Count singular values of at least this; relative:1e-6 is a share of the "
-        "largest; dtype is the share that the file's dtype rounds away."
+        parser=_tolerance,
+        metavar="RULE",
+        help="Count singular values of at least this. relative:1e-6 is a share of the largest; "
+        "dtype is the share that the file's dtype rounds away.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -65,21 +97,16 @@ def rank(
     tolerance: ToleranceText = "1e-8",
     as_json: AsJson = False,
 ) -> None:
-    """Measure the rank of an attention matrix, or of any other, with a certificate.
+    """Count the singular values of an attention matrix, or of any other matrix.
 
     The rank is the number of singular values of at least the tolerance. If rounding could have
-    changed that number, it is given as an interval. Pass SOURCE, or --queries and --keys.
+    changed that number, the answer is an interval. Pass SOURCE, or --queries and --keys.
 
     \b
     headwise rank attention.npy
     headwise rank logits.pt --logits --tolerance relative:1e-6
     headwise rank --queries q.npy --keys k.npy --mask causal --json
     """
-    # Importing torch takes a second, so `headwise --help` does without it.
-    import headwise
-    from headwise.cli import rank_report
-    from headwise.cli.progress_bar import progress_bar
-
     asked: dict[str, Any] = {
         "name": name,
         "logits": logits,
@@ -91,6 +118,12 @@ def rank(
         "mask": mask,
         "tolerance": tolerance,
     }
+    refuse_mixtures({"source": source} | asked)
+    # Importing torch takes seconds, so everything above does without it.
+    import headwise
+    from headwise.cli import rank_report
+    from headwise.cli.progress_bar import progress_bar
+
     found = headwise.rank(source, **asked, progress=progress_bar())
     inputs = {
         option: str(value) if isinstance(value, Path) else value

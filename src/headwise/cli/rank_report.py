@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwise.attention import MatrixRank, Ranks
 from headwise.cli.console import dtype_name, print_json, screen
+from headwise.faces import spoken
 from headwise.spectra import Absolute, Tolerance
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _numbers(row: MatrixRank) -> tuple[float, float, int, int]:
 
 def _show_note(found: Ranks) -> None:
     if found.note is not None:
-        screen().print(f"note: {found.note}")
+        screen().print(spoken(f"note: {found.note}", "command"))
 
 
 def _grid() -> Table:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+
+from headwise.cli.console import UsageError
+from headwise.cli.options import (
+    cluster_address,
+    device_name,
+    matching,
+    number_in,
+    store_place,
+    whole_from,
+)
 
 Exhibits = Annotated[
     list[str] | None,
@@ -17,17 +27,21 @@ Exhibits = Annotated[
     ),
 ]
 ScaleName = Annotated[
-    str | None,
+    Literal["miniature", "laptop", "gpu", "paper"] | None,
     typer.Option(
         "--scale",
-        help="miniature (seconds), laptop (minutes), gpu (with an accelerator) or paper (as "
-        "printed).",
+        help="miniature takes seconds, laptop minutes; gpu needs one; paper is as printed.",
         show_default="miniature; with --from-records the largest recorded",
     ),
 ]
 DeviceName = Annotated[
     str,
-    typer.Option("--device", help="Where to compute: cpu or cuda. On cuda, runs train together."),
+    typer.Option(
+        "--device",
+        parser=device_name,
+        metavar="DEVICE",
+        help="Where to compute: cpu or cuda. On cuda, runs train together.",
+    ),
 ]
 FromRecords = Annotated[
     bool,
@@ -42,29 +56,45 @@ TakeRecords = Annotated[
 Only = Annotated[
     list[str] | None,
     typer.Option(
-        "--only", metavar="FIELD=VALUE", help="Run only specs with this value, such as layers=3."
+        "--only",
+        parser=matching("[^=]+=.*", "FIELD=VALUE such as layers=3"),
+        metavar="FIELD=VALUE",
+        help="Run only what has this value, such as layers=3.",
     ),
 ]
 Seconds = Annotated[
     float | None,
-    typer.Option(help="Start nothing new after this many seconds; run again to go on."),
+    typer.Option(
+        parser=number_in(0),
+        metavar="NUMBER",
+        help="Start nothing new after this many seconds. Run again to continue.",
+    ),
 ]
 Cluster = Annotated[
     str | None,
     typer.Option(
+        parser=cluster_address,
+        metavar="ADDRESS",
         help="Compute on a Dask cluster: local, local:4 or tcp://HOST:PORT.",
         show_default="processes of this machine",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(help="How many processes compute and draw.", show_default="one per processor"),
+    typer.Option(
+        parser=whole_from(1),
+        metavar="NUMBER",
+        help="How many processes compute and draw.",
+        show_default="one per processor",
+    ),
 ]
 StorePlace = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="Where answers are kept: a path, or an SQLAlchemy URL.",
+        parser=store_place,
+        metavar="PLACE",
+        help="Where answers are kept: a path, or postgresql://HOST/DATABASE.",
         show_default=".headwise/results.db",
     ),
 ]
@@ -107,7 +137,6 @@ def reproduce(
     everything that is stored, use headwise report.
     """
     from headwise.cli import reproduce_report
-    from headwise.cli.console import UsageError
     from headwise.cli.progress_bar import progress_bar
     from headwise.papers.reproduce import list_exhibits
     from headwise.papers.reproduce import reproduce as run
@@ -141,9 +170,4 @@ def reproduce(
 
 
 def _pairs(only: list[str]) -> dict[str, str]:
-    from headwise.cli.console import UsageError
-
-    wrong = [pair for pair in only if "=" not in pair]
-    if wrong:
-        raise UsageError(f"--only expects FIELD=VALUE, got {wrong[0]!r}")
     return dict(pair.split("=", 1) for pair in only)

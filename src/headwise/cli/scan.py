@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headwise.cli.console import UsageError
+from headwise.cli.options import figure_file, store_place, whole_from
 
 if TYPE_CHECKING:
     from headwise.probing import Inputs, Scan
@@ -32,13 +33,29 @@ Layers = Annotated[
     str | None, typer.Option("--layers", help="Which layers, for example 0,5-7 or a name.")
 ]
 Heads = Annotated[str | None, typer.Option("--heads", help="Which heads, for example 0,2-3.")]
-Length = Annotated[int, typer.Option("--length", min=2, help="Largest number of tokens.")]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Number of sequences or images.")]
+Length = Annotated[
+    int,
+    typer.Option(
+        "--length", parser=whole_from(2), metavar="NUMBER", help="Use at most this many tokens."
+    ),
+]
+Batch = Annotated[
+    int,
+    typer.Option(
+        "--batch", parser=whole_from(1), metavar="NUMBER", help="Number of sequences or images."
+    ),
+]
 AgainstInit = Annotated[
     bool, typer.Option("--against-init", help="Measure the model with new weights too.")
 ]
 Plot = Annotated[
-    Path | None, typer.Option("--plot", help="Draw the heat map into a file: png, svg or pdf.")
+    Path | None,
+    typer.Option(
+        "--plot",
+        parser=figure_file,
+        metavar="FILE",
+        help="Draw the heat map into a .png, .svg or .pdf file.",
+    ),
 ]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the rows as CSV.")]
 Out = Annotated[
@@ -48,7 +65,9 @@ StorePlace = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="Where rows are kept as they are measured: a path, or an SQLAlchemy URL.",
+        parser=store_place,
+        metavar="PLACE",
+        help="Where rows are kept as they are measured: a path, or postgresql://HOST/DATABASE.",
         show_default=".headwise/results.db",
     ),
 ]

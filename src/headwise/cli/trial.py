@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from headwise.cli.console import UsageError
-from headwise.cli.options import whole
+from headwise.cli.options import (
+    cluster_address,
+    device_name,
+    figure_file,
+    number_in,
+    tokenizer_name,
+    whole_from,
+)
 
 if TYPE_CHECKING:
     from headwise.geometry import HeadGeometry
@@ -24,7 +33,8 @@ Data = Annotated[
 ]
 Labels = Annotated[Path | None, typer.Option("--labels", help="A file of class numbers (b).")]
 Task = Annotated[
-    str | None, typer.Option("--task", help="classify or next-token; text needs no labels.")
+    Literal["classify", "next-token"] | None,
+    typer.Option("--task", help="What to train for; next-token takes text without labels."),
 ]
 Build = Annotated[
     str | None,
@@ -42,31 +52,56 @@ Candidates = Annotated[
         "Default: those that advise names.",
     ),
 ]
-Width = Annotated[int, typer.Option("--width", min=1, help="Width of the model.")]
-Depth = Annotated[int, typer.Option("--depth", min=1, help="Layers of the built-in model.")]
-Patch = Annotated[int | None, typer.Option("--patch", min=1, help="Side of image patches.")]
-Size = Annotated[int | None, typer.Option("--size", min=1, help="Scale images of a folder.")]
-Length = Annotated[int | None, typer.Option("--length", min=1, help="Tokens of a text.")]
+
+
+def _number(name: str, reader: Callable[..., Any], help_: str) -> typer.models.OptionInfo:
+    return typer.Option(name, parser=reader, metavar="NUMBER", help=help_)
+
+
+Width = Annotated[int, _number("--width", whole_from(1), "Width of the model.")]
+Depth = Annotated[int, _number("--depth", whole_from(1), "Layers of the built-in model.")]
+Patch = Annotated[int | None, _number("--patch", whole_from(1), "Side of a patch of an image.")]
+Size = Annotated[int | None, _number("--size", whole_from(1), "Scale images of a folder to this.")]
+Length = Annotated[int | None, _number("--length", whole_from(1), "Tokens of a text.")]
 Tokenizer = Annotated[
-    str | None, typer.Option("--tokenizer", help="character, word or a tokenizer.json.")
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        parser=tokenizer_name,
+        metavar="TEXT",
+        help="For text: character, word or a tokenizer.json.",
+    ),
 ]
-Steps = Annotated[
-    int, typer.Option("--steps", parser=whole, help="Full length of training.", metavar="NUMBER")
-]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Samples of a step.")]
-Rate = Annotated[float, typer.Option("--rate", min=1e-9, help="Largest learning rate.")]
-Seeds = Annotated[int, typer.Option("--seeds", min=2, help="Number of seeds, two or more.")]
-Minutes = Annotated[float, typer.Option("--minutes", min=0, help="Stop in time.")]
+Steps = Annotated[int, _number("--steps", whole_from(1), "Steps of a full training run.")]
+Batch = Annotated[int, _number("--batch", whole_from(1), "Samples of a step.")]
+Rate = Annotated[float, _number("--rate", number_in(0, open_=True), "Largest learning rate.")]
+Seeds = Annotated[int, _number("--seeds", whole_from(2), "Seeds per geometry, at least 2.")]
+Minutes = Annotated[float, _number("--minutes", number_in(0), "Stop after this many minutes.")]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Keep checkpoints; the same command goes on.")
 ]
-Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+Device = Annotated[
+    str, typer.Option("--device", parser=device_name, metavar="DEVICE", help="cpu or cuda.")
+]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", help="Train on Dask: local, local:4 or tcp://HOST:PORT."),
+    typer.Option(
+        "--cluster",
+        parser=cluster_address,
+        metavar="ADDRESS",
+        help="Train on a Dask cluster: local, local:4 or tcp://HOST:PORT.",
+    ),
 ]
 Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML report.")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="Write the figure: .png, .svg or .pdf.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        parser=figure_file,
+        metavar="FILE",
+        help="Draw the curves into a .png, .svg or .pdf file.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -98,9 +133,7 @@ def trial(
     """Train head geometries side by side on your data and say which is best."""
     from headwise.cli.progress_bar import progress_bar
 
-    if task not in (None, "classify", "next-token"):
-        raise UsageError(f"expected --task classify or next-token, got {task}")
-    _refuse_odd_options(data, build, batches, plot)
+    _refuse_odd_options(data, build, batches, labels)
     named = None if candidates is None else _geometries(candidates, width)
     bounds: dict[str, Any] = {"minutes": minutes, "folder": folder, "cluster": cluster}
     bounds["progress"] = progress_bar()
@@ -121,7 +154,7 @@ def trial(
 
 
 def _refuse_odd_options(
-    data: str | None, build: str | None, batches: str | None, plot: Path | None
+    data: str | None, build: str | None, batches: str | None, labels: Path | None
 ) -> None:
     if (build is None) != (batches is None):
         raise UsageError("expected --build and --batches together, got one of them")
@@ -129,8 +162,8 @@ def _refuse_odd_options(
         raise UsageError(
             "expected either data or --build with --batches; for example: headwise trial digits"
         )
-    if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
-        raise UsageError(f"expected --plot FILE ending in .png, .svg or .pdf, got {plot.name}")
+    if data == "digits" and labels is not None:
+        raise UsageError("expected no --labels with digits, which has its own; leave them out")
 
 
 def _geometries(text: str, width: int) -> list[HeadGeometry]:
@@ -139,10 +172,10 @@ def _geometries(text: str, width: int) -> list[HeadGeometry]:
 
     found = []
     for word in text.split(","):
-        heads, _, ranks = word.strip().partition("x")
-        qk_rank, _, v_rank = ranks.partition("/")
-        if not (heads.isdigit() and qk_rank.isdigit() and (v_rank or qk_rank).isdigit()):
+        found_sizes = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)(?:/([1-9]\d*))?", word.strip())
+        if found_sizes is None:
             raise UsageError(f"expected --candidates such as 4x16,8x8 or 4x8/16, got {word!r}")
+        heads, qk_rank, v_rank = found_sizes.groups()
         sizes = int(heads), int(heads), int(qk_rank), int(v_rank or qk_rank)
         found.append(HeadGeometry(width, *sizes))
     return found

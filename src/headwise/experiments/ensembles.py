@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 import torch
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 from headwise.experiments.training_cost import run_seconds
 from headwise.experiments.training_run import TrainedSpec
 from headwise.runs import Answer, Failure, Outcome, Row, Spec
@@ -137,8 +137,9 @@ def having(specs: Iterable[Spec], only: Mapping[str, str]) -> list[Spec]:
     fields = {name for spec in specs for name in spec.content}
     unknown = [name for name in only if specs and name not in fields]
     if unknown:
-        raise BadInputError(
-            f"no spec has a field {unknown[0]!r}", hint=f"choose from {', '.join(sorted(fields))}"
+        raise ParameterError(
+            f"`only`: no run has a field {unknown[0]!r}",
+            hint=f"choose from {', '.join(sorted(fields))}",
         )
     wanted = only.items()
     return [s for s in specs if all(str(s.content.get(name)) == value for name, value in wanted)]

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 
 if TYPE_CHECKING:
     from headwise.papers.exhibit import Exhibit
@@ -242,20 +242,20 @@ def entries(names: Sequence[str]) -> list[Entry]:
         The entries, not loaded yet.
 
     Raises:
-        BadInputError: If a name is unknown; the error suggests similar ones.
+        ParameterError: If a name is unknown; the error suggests similar ones.
 
     >>> [entry.name for entry in entries(["rank2026/table_1"])]
     ['rank2026/table_1']
     >>> entries(["rank2026/tabel_1"])
     Traceback (most recent call last):
     ...
-    headwise.errors.BadInputError: there is no exhibit 'rank2026/tabel_1'; did you mean ...
+    headwise.errors.ParameterError: there is no exhibit 'rank2026/tabel_1'; did you mean ...
     """
     found: dict[str, Entry] = {}
     for name in names:
         matching = [e for e in ENTRIES if name in ("all", e.name, e.name.partition("/")[0])]
         if not matching:
-            raise BadInputError(f"there is no exhibit {name!r}", hint=_nearest(name))
+            raise ParameterError(f"there is no exhibit {name!r}", hint=_nearest(name))
         found |= {entry.name: entry for entry in matching}
     return list(found.values())
 
@@ -281,4 +281,4 @@ def _nearest(name: str) -> str:
     ]
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return f"the exhibits are {', '.join(known)}"
+    return "`list_exhibits` lists them all"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headwise.data import KNOWN_SETS, data_folder, require_sets
-from headwise.errors import BadInputError, StoreError, UnreadableFileError
+from headwise.errors import BadInputError, ParameterError, StoreError, UnreadableFileError
 from headwise.experiments.ensembles import EnsembleExecutor, having
 from headwise.experiments.training_run import TrainedSpec
 from headwise.papers.catalogue import chosen
@@ -86,7 +86,9 @@ class Computation:
 def scale_named(name: str) -> Scale:
     """Return the scale of this name."""
     if name not in list(Scale):
-        raise BadInputError(f"there is no scale {name!r}", hint=f"choose from {', '.join(Scale)}")
+        raise ParameterError(
+            f"expected `scale` {', '.join(Scale)}, got {name!r}", hint="choose one of these"
+        )
     return Scale(name)
 
 
@@ -97,7 +99,7 @@ def wanted_at(names: list[str], scale_name: str) -> tuple[list[Wanted], list[str
     found = [e for e in every if scale in e.scales or (e.name in names and e.specs(scale))]
     left_out = [e.name for e in every if e not in found]
     if not found:
-        raise BadInputError(
+        raise ParameterError(
             f"none of {', '.join(left_out)} has a scale {scale.value}", hint="choose another scale"
         )
     notes = [f"left out, having no scale {scale.value}: {', '.join(left_out)}"] * bool(left_out)
@@ -111,7 +113,7 @@ def drawn_from_records(
     scale, every = None if scale_name is None else scale_named(scale_name), chosen(names)
     found = [one for exhibit in every for one in _of_records(exhibit, scale, names)]
     if not found:
-        raise BadInputError(
+        raise ParameterError(
             f"no rows of {', '.join(names)} come with headwise", hint="compute them instead"
         )
     drawn = {one.name for one in found}

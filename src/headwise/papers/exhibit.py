@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 from headwise.papers.comparison import NOT_ON_RECORD, NOTHING_PRINTED, OTHER_SIZES, Cell
 from headwise.report import Panel, Table
 from headwise.runs import Record, Records, Row, Spec
@@ -139,9 +139,9 @@ class Exhibit:
     def specs(self, scale: Scale) -> list[Spec]:
         """Return the specs of a scale."""
         if scale not in self.questions:
-            raise BadInputError(
-                f"{self.name} has no scale {scale.value!r}",
-                hint=f"choose from {', '.join(self.scales)}",
+            raise ParameterError(
+                f"{self.name} has no scale {scale.value}",
+                hint=f"pass `scale` {' or '.join(self.scales)}",
             )
         return list(self.questions[scale]())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 from headwise.papers.catalogue import record_path
 from headwise.papers.exhibit import Exhibit, Scale
 from headwise.runs import Records, read_records, write_records
@@ -20,7 +20,7 @@ def recorded(exhibit: Exhibit, scale: Scale) -> Records:
     scales = recorded_scales(exhibit)
     if scale not in scales:
         there = ", ".join(scales) or "no scale"
-        raise BadInputError(
+        raise ParameterError(
             f"no rows of {exhibit.name} at scale {scale.value} come with headwise",
             hint=f"there are rows of {there}; compute the others",
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwise.errors import BadInputError, needs_extra
+from headwise.errors import BadInputError, ParameterError, needs_extra
 from headwise.papers.catalogue import Entry, chosen, entries
 from headwise.progress import SILENT, Progress
 
@@ -142,10 +142,15 @@ def reproduce(
     >>> found
     Reproduction(1 exhibits, 0 of 0 printed values agree, 1 of 1 claims hold)
     """
+    entries(_names(exhibits))  # refuses unknown names before anything heavy is imported
+    if from_records and take_records:
+        raise ParameterError(
+            "expected `from_records` or `take_records`, got both", hint="leave one out"
+        )
     from headwise.papers.computing import Computation, computed, drawn_from_records, wanted_at
 
     if workers is not None and workers < 1:
-        raise BadInputError(f"expected at least 1 worker, got {workers}", hint="pass 1 or more")
+        raise ParameterError(f"expected `workers` of at least 1, got {workers}", hint="pass more")
     if from_records:
         found, notes = drawn_from_records(_names(exhibits), scale)
     else:
@@ -183,6 +188,7 @@ def stored_exhibits(
     Raises:
         BadInputError: If there is no store, or it holds no exhibit whole.
     """
+    entries(_names(exhibits))  # refuses unknown names before anything heavy is imported
     from headwise.papers.computing import store_exists, store_place
     from headwise.papers.reproduction import from_store, largest_stored
     from headwise.runs import Store

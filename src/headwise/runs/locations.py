@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, SQLAlchemyError
 
-from headwise.errors import StoreAwayError, StoreError, needs_extra
+from headwise.errors import ParameterError, StoreAwayError, StoreError, needs_extra
 
 #: The default store.
 DEFAULT_STORE = Path(".headwise") / "results.db"
@@ -39,8 +39,8 @@ def store_url(location: str | os.PathLike[str]) -> URL:
     if name == "postgresql":
         return url.set(drivername="postgresql+psycopg")
     if name != "sqlite":
-        raise StoreError(
-            f"{name!r} is no database that headwise keeps results in",
+        raise ParameterError(
+            f"expected a `store` in SQLite or PostgreSQL, got {name!r}",
             hint="pass a path, sqlite:///PATH or postgresql://HOST/DATABASE",
         )
     return url

@@ -76,8 +76,8 @@ def svd_spectrum(matrix: Float[Tensor, "*batch n m"]) -> Spectrum:
 def _refuse_unless_positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise ParameterError(
-            f"{name} must be a positive number, got {value!r}",
-            hint="pass a value above zero, for example 1e-8",
+            f"expected {name} above zero, got {value!r}",
+            hint="pass 1e-8 for example",
         )
 
 
@@ -120,8 +120,8 @@ class Relative:
         _refuse_unless_positive("a relative tolerance", self.fraction)
         if self.fraction >= 1:
             raise ParameterError(
-                f"a relative tolerance must be below 1, got {self.fraction!r}",
-                hint="it is a fraction of the largest singular value, for example 1e-6",
+                f"expected a relative tolerance below 1, got {self.fraction!r}",
+                hint="pass a share of the largest singular value, 1e-6 for example",
             )
 
 
@@ -166,7 +166,8 @@ def _named(text: str) -> Tolerance:
         rule, value = rules[kind], float(number)
     except (KeyError, ValueError):
         raise ParameterError(
-            f"tolerance {text!r} is not a rule", hint="pass 1e-8, relative:1e-6 or dtype"
+            f"expected `tolerance` 1e-8, relative:1e-6 or dtype, got {text!r}",
+            hint="pass one of these",
         ) from None
     return rule(value)
 

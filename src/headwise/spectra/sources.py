@@ -123,8 +123,8 @@ Source = Tensor | np.ndarray | LogWeights
 
 
 def as_matrices(values: Tensor | np.ndarray, name: str = "the matrix") -> Tensor:
-    """Return ``values`` as a floating tensor of matrices, or raise BadInputError."""
-    tensor = _as_tensor(values, name)
+    """Return ``values`` as floating matrices; whole numbers that float64 represents become it."""
+    tensor = _from_whole(_as_tensor(values, name), name)
     if tensor.dtype not in FLOATING:
         raise BadInputError(
             f"{name} has dtype {_dtype_name(tensor.dtype)}",
@@ -176,6 +176,21 @@ def _as_tensor(values: Tensor | np.ndarray, name: str) -> Tensor:
             f"{name} is not a numeric array but {type(values).__name__}",
             hint="pass a torch tensor or a numpy array of floats",
         ) from None
+
+
+def _from_whole(tensor: Tensor, name: str) -> Tensor:
+    """Return whole numbers and booleans as float64, anything else as it is."""
+    if tensor.is_floating_point() or tensor.is_complex():
+        return tensor
+    found = tensor.double()
+    # The largest float64 below 2⁶³, since larger ones have no int64 to compare with.
+    back = found.clamp(max=float(2**63 - 1024)).to(tensor.dtype)
+    if not torch.equal(back, tensor):
+        raise BadInputError(
+            f"{name} holds whole numbers above 2⁵³ that float64 would round",
+            hint="pass float64 if the rounding does not matter",
+        )
+    return found
 
 
 def _dtype_name(dtype: torch.dtype) -> str:

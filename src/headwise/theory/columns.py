@@ -40,8 +40,8 @@ def cells(length: Wholes, head_dim: Wholes, least: int) -> tuple[np.ndarray, np.
     >>> [part.tolist() for part in cells([8, 9], 4, least=2)]
     [[8.0, 9.0], [4.0, 4.0]]
     """
-    n = wholes("the length", length, least, MAX_LENGTH)
-    d = wholes("the head dimension", head_dim, 1, MAX_HEAD_DIM)
+    n = wholes("`length`", length, least, MAX_LENGTH)
+    d = wholes("`head_dims`", head_dim, 1, MAX_HEAD_DIM)
     n, d = np.broadcast_arrays(n, d)
     return n, d
 

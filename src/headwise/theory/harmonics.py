@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from headwise.errors import BadInputError, TooLargeError
+from headwise.errors import ParameterError, TooLargeError
 from headwise.theory.numerics import Numbers, crossing, log_beta, log_binomial, rule_between
 from headwise.theory.sizes import Real, Whole, whole
 
@@ -106,8 +106,8 @@ def error_lower_bound(
     """
     d, r = _width_and_rank(width, rank)
     if not heads >= 1 or heads != heads // 1 or math.isinf(heads):
-        raise BadInputError(
-            f"the number of heads must be a whole number above zero, got {heads!r}",
+        raise ParameterError(
+            f"expected a whole number of `heads`, at least 1, got {heads!r}",
             hint="pass 1 or more",
         )
     return _left_over(d, r, values, math.log(heads)) / 2
@@ -156,9 +156,9 @@ def log_heads_needed(width: Whole, rank: Whole, error: Real, values: Values = Va
     """
     d, r = _width_and_rank(width, rank)
     if not 0 < error <= 0.5:
-        raise BadInputError(
-            f"the error must lie above 0 and be at most 0.5, got {error!r}",
-            hint="0.5 is the error of no heads at all; pass for example 0.1",
+        raise ParameterError(
+            f"expected `error` above 0 and at most 0.5 (the error without heads), got {error!r}",
+            hint="pass 0.1 for example",
         )
 
     def excess(log_heads: float) -> float:
@@ -173,13 +173,15 @@ def log_heads_needed(width: Whole, rank: Whole, error: Real, values: Values = Va
 
 
 def _width_and_rank(width: Whole, rank: Whole) -> tuple[int, int]:
-    d, r = whole("the width", width, 2), whole("the rank", rank)
+    d, r = whole("`width`", width, 2), whole("`rank`", rank)
     if d > MAX_WIDTH:
-        raise BadInputError(f"the width {d} is too large", hint=f"pass at most {MAX_WIDTH}")
+        raise ParameterError(
+            f"expected `width` of at most {MAX_WIDTH:,}, got {d:,}", hint="pass a smaller one"
+        )
     if r >= d:
-        raise BadInputError(
-            f"rank {r} is not below width {d}",
-            hint="one full-rank head is exact, so the bound needs a rank below the width",
+        raise ParameterError(
+            f"expected `rank` below the width {d}, got {r}",
+            hint="pass a smaller one: a single head of full rank is exact",
         )
     return d, r
 

@@ -136,7 +136,9 @@ def bound(
     """
     if (heads is None) == (error is None):
         got = "neither" if heads is None else "both"
-        raise ParameterError(f"expected either heads or error, got {got}", hint="pass one of them")
+        raise ParameterError(
+            f"expected either `heads` or `error`, got {got}", hint="pass one of them"
+        )
     kind = _value_class(values)
     if heads is not None:
         least = error_lower_bound(width, rank, heads, kind)
@@ -156,5 +158,5 @@ def _value_class(values: str | Values) -> Values:
         return Values(values)
     except ValueError:
         raise ParameterError(
-            f"expected values 'any' or 'identity', got {values!r}", hint="pass one of them"
+            f"expected `values` 'any' or 'identity', got {values!r}", hint="pass one of them"
         ) from None

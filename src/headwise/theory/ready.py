@@ -84,8 +84,8 @@ def _ready(n: int, d: int, mask: MaskName) -> Prediction:
 
 def checked_sizes(length: Whole, head_dim: Whole) -> tuple[int, int]:
     """A length and a head dimension in the range of the law, or a clear refusal."""
-    n = int(wholes("the length", length, 2, MAX_LENGTH))
-    return n, int(wholes("the head dimension", head_dim, 1, MAX_HEAD_DIM))
+    n = int(wholes("`length`", length, 2, MAX_LENGTH))
+    return n, int(wholes("`head_dims`", head_dim, 1, MAX_HEAD_DIM))
 
 
 def formula_ratio(n: int, d: int, mask: MaskName = "none") -> Prediction | None:

@@ -53,7 +53,7 @@ def scaling(length: Whole) -> Scaling:
     >>> round(found.quantile, 3), round(found.leading[0.9]), found.by_law[0.9]
     (4.763, 679, 681)
     """
-    n = whole("the length", length, 2)
+    n = whole("`length`", length, 2)
     t = quantile(n)
     constant = {share: saturation_constant(share) for share in SHARES}
     return Scaling(
@@ -73,7 +73,7 @@ def quantile(length: Whole) -> float:
     4.763
     """
     # From the other tail, where 1/n is not rounded away.
-    return abs(float(special.ndtri(1 / whole("the length", length, 2))))
+    return abs(float(special.ndtri(1 / whole("`length`", length, 2))))
 
 
 def saturation_constant(share: Real) -> float:
@@ -82,7 +82,7 @@ def saturation_constant(share: Real) -> float:
     >>> [round(saturation_constant(share), 2) for share in (0.5, 0.9, 0.95)]
     [0.65, 5.28, 11.11]
     """
-    goal = fraction("the fraction", share)
+    goal = fraction("`fraction`", share)
     spread = crossing(lambda c: _log_normal_share(c) - goal, 1e-4, 60.0)
     return 2 / spread**2
 

@@ -38,11 +38,12 @@ def whole(name: str, value: Whole, least: int = 1) -> int:
     """
     if not math.isfinite(value) or value != int(value):
         raise ParameterError(
-            f"{name} must be a whole number, got {value!r}", hint=f"pass for example {least + 7}"
+            f"expected a whole number for {name}, got {value!r}",
+            hint=f"pass {least + 7} for example",
         )
     if value < least:
         raise ParameterError(
-            f"{name} must be at least {least}, got {int(value)}", hint=f"pass {least} or more"
+            f"expected {name} of at least {least}, got {int(value)}", hint=f"pass {least} or more"
         )
     return int(value)
 
@@ -57,14 +58,14 @@ def wholes(name: str, values: Wholes, least: int, most: int) -> np.ndarray:
     wrong = ~(np.isfinite(found) & (found == np.round(found)))
     if wrong.any():
         raise ParameterError(
-            f"{name} must be a whole number, got {float(found[wrong][0])!r}",
-            hint=f"pass for example {least + 7}",
+            f"expected a whole number for {name}, got {float(found[wrong][0])!r}",
+            hint=f"pass {least + 7} for example",
         )
     outside = (found < least) | (found > most)
     if outside.any():
         raise ParameterError(
-            f"{name} must lie between {least} and {most:.0e}, got {found[outside][0]:.0f}",
-            hint="pass a value inside that range",
+            f"expected {name} from {least} to {most:.0e}, got {found[outside][0]:.0f}",
+            hint="pass a value in that range",
         )
     return found
 
@@ -77,8 +78,8 @@ def fraction(name: str, value: Real) -> float:
     """
     if not 0 < value < 1:
         raise ParameterError(
-            f"{name} must lie strictly between 0 and 1, got {value!r}",
-            hint="pass for example 0.9",
+            f"expected {name} between 0 and 1, got {value!r}",
+            hint="pass 0.9 for example",
         )
     return float(value)
 
@@ -91,6 +92,6 @@ def positive(name: str, value: Real) -> float:
     """
     if not (math.isfinite(value) and value > 0):
         raise ParameterError(
-            f"{name} must be a positive number, got {value!r}", hint="pass a value above zero"
+            f"expected {name} above zero, got {value!r}", hint="pass a positive number"
         )
     return float(value)

@@ -31,7 +31,7 @@ def barrier_ratio(length: Whole, mask: MaskName = "none") -> float:
     >>> barrier_ratio(2), round(barrier_ratio(10**9), 6), barrier_ratio(4, "causal")
     (0.75, 0.632121, 0.625)
     """
-    n = whole("the length", length)
+    n = whole("`length`", length)
     if checked_mask(mask) == "causal":
         return (n + 1) / (2 * n)
     return 1.0 if n == 1 else -math.expm1(n * math.log1p(-1 / n))
@@ -43,7 +43,7 @@ def critical_head_dim(length: Whole, share: Real = 0.9, mask: MaskName = "none")
     >>> critical_head_dim(128, 0.9), critical_head_dim(128, 0.9, "causal")
     (46, 25)
     """
-    n, goal = whole("the length", length, 2), fraction("the fraction", share)
+    n, goal = whole("`length`", length, 2), fraction("`fraction`", share)
     goal *= barrier_ratio(n, mask)
     low, high = 1, MAX_HEAD_DIM
     if float(law_share(n, high, mask)) < goal:

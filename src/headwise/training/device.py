@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 
 
 def known_device(name: str) -> torch.device:
@@ -12,20 +12,21 @@ def known_device(name: str) -> torch.device:
     try:
         return torch.device(name)
     except RuntimeError:
-        raise _absent(name) from None
+        raise ParameterError(
+            f"expected `device` cpu, cuda or cuda:1, got {name!r}", hint="pass one of these"
+        ) from None
 
 
 def refuse_absent(name: str) -> None:
     """Raise if this machine cannot compute on the device."""
+    device = known_device(name)
     try:
-        torch.zeros(1, device=known_device(name)).tolist()
+        torch.zeros(1, device=device).tolist()
     except (RuntimeError, AssertionError, ImportError):
-        raise _absent(name) from None
-
-
-def _absent(name: str) -> BadInputError:
-    there = "cpu or cuda" if torch.cuda.is_available() else "cpu"
-    return BadInputError(f"there is no device {name!r} on this machine", hint=f"pass {there}")
+        there = "cpu or cuda" if torch.cuda.is_available() else "cpu"
+        raise BadInputError(
+            f"there is no device {name!r} on this machine", hint=f"pass {there}"
+        ) from None
 
 
 def can_round(device: str, precision: str) -> bool:

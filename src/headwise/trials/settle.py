@@ -14,6 +14,7 @@ from torch import nn
 from headwise.errors import ParameterError
 from headwise.geometry import HeadGeometry
 from headwise.progress import SILENT, Progress
+from headwise.training.device import refuse_absent
 from headwise.trials.candidates import advised, named
 from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.named_functions import function_named
@@ -104,6 +105,8 @@ def trial(
         [(1, 8), (2, 4)]
     """
     refuse_one_seed(len(seeds))
+    if cluster is None:
+        refuse_absent(device)
     frame = Frame(task, depth, patch, size, length, tokenizer)
     problem = read_problem(inputs, labels, frame)
     entrants = named(candidates or advised(problem, width, progress))

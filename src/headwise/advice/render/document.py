@@ -14,14 +14,17 @@ from headwise.advice.words.answer import (
     caveat,
     choice_words,
     headline,
+    legend,
     lookup_words,
     met_words,
     notes,
     question_words,
     reasons,
+    row_name,
 )
 from headwise.advice.words.finding import sentence
 from headwise.advice.words.terms import START_LONG, geometry_words, percent
+from headwise.faces import Face, spoken
 from headwise.geometry import HeadGeometry
 from headwise.report.tables import Table
 
@@ -52,6 +55,7 @@ class Document:
     rows: tuple[Row, ...]
     table: Table
     costs: Table
+    legend: tuple[str, ...]
     reasons: tuple[str, ...]
     caveat: str
     closing: str
@@ -62,20 +66,22 @@ class Document:
     curve_notes: tuple[str, ...]
 
 
-def document(answer: Answer) -> Document:
-    """Arrange an answer for all renderers."""
+def document(answer: Answer, face: Face = "python") -> Document:
+    """Arrange an answer for all renderers, with parameters as this reader spells them."""
     rows = table_rows(answer)
     return Document(
-        question=question_words(answer),
+        question=spoken(question_words(answer), face),
         headline=headline(answer),
         rows=rows,
         table=_table(answer, rows),
         costs=_costs(answer, rows),
-        reasons=tuple(reasons(answer)),
+        legend=tuple(legend(answer)),
+        reasons=tuple(spoken(line, face) for line in reasons(answer)),
         caveat=caveat(answer),
         closing=CLOSING,
         findings=tuple(
-            (LABELS.get(one.code, one.code.capitalize()), sentence(one)) for one in answer.findings
+            (LABELS.get(one.code, one.code.capitalize()), spoken(sentence(one), face))
+            for one in answer.findings
         ),
         choices=tuple(
             (geometry_words(choice.geometry), choice_words(answer, choice))
@@ -110,7 +116,7 @@ def table_rows(answer: Answer) -> tuple[Row, ...]:
     for choice in (*answer.choices, *answer.references):
         choices.setdefault(choice.geometry, choice)
         known = names.setdefault(choice.geometry, [])
-        name = "by tokens" if choice.role == "advised" and answer.kept else choice.role
+        name = row_name(answer, choice)
         if name not in known:
             known.append(name)
     best = answer.best.geometry
@@ -119,7 +125,7 @@ def table_rows(answer: Answer) -> tuple[Row, ...]:
 
 def _table(answer: Answer, rows: tuple[Row, ...]) -> Table:
     """What each geometry is, costs and can do. Columns that say nothing are left out."""
-    against = "present" if answer.present is not None else "usual"
+    against = "yours" if answer.present is not None else "usual"
     columns: dict[str, list[Any]] = {
         "": [("→ " if row.advised else "  ") + row.name for row in rows],
         "heads": [row.choice.geometry.heads for row in rows],
@@ -132,7 +138,7 @@ def _table(answer: Answer, rows: tuple[Row, ...]) -> Table:
         "KV bytes": [short(row.choice.costs.cache_bytes_per_token) for row in rows],
         "mixing": [percent(row.choice.plateau_share) for row in rows],
         "lookup": [lookup_words(answer.rank, row.choice) for row in rows],
-        "enough": [met_words(answer.rank, row.choice) for row in rows],
+        "enough": [_met(answer, row.choice) for row in rows],
     }
     if columns["kv"] == columns["heads"]:
         del columns["kv"]
@@ -141,6 +147,11 @@ def _table(answer: Answer, rows: tuple[Row, ...]) -> Table:
     if columns["values"] == columns["rank"]:
         del columns["values"]
     return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
+
+
+def _met(answer: Answer, choice: Choice) -> str:
+    over = answer.question.budget.exceeded_by(choice.geometry)
+    return "over limit" if over else met_words(answer.rank, choice)
 
 
 def _costs(answer: Answer, rows: tuple[Row, ...]) -> Table:

@@ -8,6 +8,7 @@ from headwise.advice.answer import Answer
 from headwise.advice.export import layer_call
 from headwise.advice.render.document import document
 from headwise.advice.render.figure import figure
+from headwise.faces import Face
 from headwise.report import inline_svg
 
 NEXT = """# In Python
@@ -17,21 +18,21 @@ NEXT = """# In Python
 headwise trial --help"""
 
 
-def page(answer: Answer) -> str:
+def page(answer: Answer, face: Face = "python") -> str:
     """The whole page: verdict, table, what to type next, curves, findings, costs."""
-    return _rendered(answer, "page.html.jinja")
+    return _rendered(answer, "page.html.jinja", face)
 
 
 def notebook(answer: Answer) -> str:
     """Verdict, curves, table and reasons."""
-    return _rendered(answer, "notebook.html.jinja")
+    return _rendered(answer, "notebook.html.jinja", "python")
 
 
-def _rendered(answer: Answer, template: str) -> str:
+def _rendered(answer: Answer, template: str, face: Face) -> str:
     from jinja2 import Environment, FileSystemLoader
     from markupsafe import Markup
 
-    shown = document(answer)
+    shown = document(answer, face)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from rich.padding import Padding
 from rich.text import Text
 
 from headwise.advice.answer import Answer
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 #: Columns of the table that a narrow terminal leaves out, in this order.
-SPARE = ("KV bytes", "params", "rotary", "of present", "of usual")
+SPARE = ("KV bytes", "rotary", "params", "of yours", "of usual")
 
-MORE = "More: --explain, --out report.html, --export torch, --json."
+MORE = "More: --explain; --out report.html; --export torch prints the layer to use."
 
 
 def show(answer: Answer, console: Console, *, explain: bool = False) -> None:
     """Print the answer: at most 35 lines, or with ``explain`` everything."""
-    shown = document(answer)
+    shown = document(answer, "command")
     for part in _glance(shown, console.width, whole=explain):
         console.print(part, markup=False, highlight=False)
     if explain:
-        for part in _explained(answer, shown):
+        for part in _explained(answer, shown, console.width):
             console.print(part, markup=False, highlight=False)
     else:
         console.print(MORE, markup=False, highlight=False, style="dim")
@@ -40,7 +40,10 @@ def text(answer: Answer) -> str:
     reasons = [f"{number}. {line}" for number, line in enumerate(shown.reasons, 1)]
     table = _first_rows(shown.table)
     return "\n".join(
-        [shown.question, "", shown.headline, "", table.text(), "", *reasons, "", shown.caveat]
+        [
+            *(shown.question, "", shown.headline, "", table.text(), *shown.legend, ""),
+            *(*reasons, "", shown.caveat),
+        ]
     )
 
 
@@ -59,19 +62,21 @@ def _glance(shown: Document, width: int, *, whole: bool) -> Iterator[object]:
     yield Text(f"{shown.question}\n", style="dim")
     yield Text(f"{shown.headline}\n", style="bold")
     yield from _aligned(shown.table if whole else _first_rows(shown.table), width)
+    for line in shown.legend:
+        yield Text(line, style="dim")
     yield ""
     for number, line in enumerate(shown.reasons, 1):
-        yield _hanging(f"{number}. ", line)
+        yield _hanging(f"{number}. ", line, width)
     yield Text(f"\n{shown.caveat}")
 
 
-def _explained(answer: Answer, shown: Document) -> Iterator[object]:
+def _explained(answer: Answer, shown: Document, width: int) -> Iterator[object]:
     yield f"\n{terminal_plot(answer)}\n"
     for label, words in shown.findings:
-        yield _hanging(f"{label}: ", words)
+        yield _hanging(f"{label}: ", words, width)
     yield ""
     for note in shown.notes:
-        yield _hanging("", note)
+        yield _hanging("", note, width)
     if shown.caveat != shown.closing:
         yield f"\n{shown.closing}"
 
@@ -102,6 +107,9 @@ def _line(table: Table, columns: list[int], cells: Sequence[Cell]) -> str:
     return "  ".join(shown).rstrip()
 
 
-def _hanging(mark: str, line: str) -> Padding:
-    """A paragraph whose continuation lines are indented."""
-    return Padding(Text.assemble((mark, "bold"), line), (0, 0, 0, 2))
+def _hanging(mark: str, line: str, width: int) -> Text:
+    """A paragraph with a mark in front, and its continuation lines indented."""
+    lines = wrap(f"{mark}{line}", width, subsequent_indent="   ", break_on_hyphens=False)
+    words = Text("\n".join(lines))
+    words.stylize("bold", 0, len(mark))
+    return words

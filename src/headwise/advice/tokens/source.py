@@ -67,6 +67,30 @@ class Reading:
     vocabulary: int | None = None
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("patch", "size", "vocabulary"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ParameterError(
+                    f"expected `{name}` of at least 1, got {value}", hint="pass 1 or more"
+                )
+        known = self.tokenizer in (None, "character", "word")
+        if not known and not Path(str(self.tokenizer)).exists():
+            raise ParameterError(
+                f"expected `tokenizer` character, word or a tokenizer.json, got {self.tokenizer!r}",
+                hint="pass one of these",
+            )
+
+
+#: What each kind of source is called.
+SHAPES: dict[SourceKind, str] = {
+    "digits": "the data set of digits",
+    "folder": "a folder of images",
+    "function": "PACKAGE:FUNCTION",
+    "text": "text",
+    "array": "an array",
+    "batches": "a source of batches",
+}
 
 #: Parameters that each kind of source uses, besides width and length.
 USED: dict[SourceKind, set[str]] = {
@@ -163,9 +187,8 @@ def _refuse_unused(kind: SourceKind, reading: Reading) -> None:
         name for name in vars(reading) if name in given and getattr(reading, name) is not None
     ]
     if unused:
-        raise ParameterError(
-            f"a source of kind {kind} does not use {', '.join(unused)}", hint="leave that out"
-        )
+        listed = " and ".join(f"`{name}`" for name in unused)
+        raise ParameterError(f"{SHAPES[kind]} has no use for {listed}", hint="leave that out")
 
 
 def _array(source: Any, reading: Reading) -> Tensor:
@@ -191,16 +214,17 @@ def _of_array(values: Tensor, reading: Reading) -> TokenSet:
     if values.ndim == 4 and values.is_floating_point():
         if reading.vocabulary is not None:
             raise BadInputError(
-                f"vocabulary={reading.vocabulary} needs token ids, got images",
-                hint="leave vocabulary out, or pass whole numbers",
+                f"expected token ids with `vocabulary={reading.vocabulary}`, got images",
+                hint="leave `vocabulary` out, or pass whole numbers",
             )
         refuse_channels_last(values)
         return _of_images(values, reading, IMAGE_PATCH, IMAGE_WIDTH)
     found = token_set(values, reading.width)
     if reading.patch is not None:
         raise BadInputError(
-            f"patch={reading.patch} needs images, got {'ids' if found.learned else 'vectors'}",
-            hint="leave patch out, or pass images as floats (batch, channels, height, width)",
+            f"expected images with `patch={reading.patch}`, got "
+            f"{'ids' if found.learned else 'vectors'}",
+            hint="leave `patch` out, or pass images as floats (batch, channels, height, width)",
         )
     return with_vocabulary(found, reading.vocabulary) if reading.vocabulary else found
 
@@ -231,7 +255,7 @@ def _text_of(source: Any) -> str:
 
 def _more_tokens(text: str, tokenizer: str) -> str:
     if tokenizer == "word" and len(text) > LONGEST_WORD:
-        return f"it has {len(text):,} characters: choose tokenizer character, or a tokenizer.json"
+        return f"it has {len(text):,} characters: pass `tokenizer=character`, or a tokenizer.json"
     return "pass a longer text, better of hundreds of tokens"
 
 
@@ -240,8 +264,8 @@ def _cut(found: TokenSet, length: int | None) -> TokenSet:
         return found
     if not 2 <= length <= found.length:
         raise BadInputError(
-            f"length={length}, but the sequences have {found.length} tokens",
-            hint=f"pass a length from 2 to {found.length}",
+            f"expected `length` from 2 to {found.length}, the tokens of a sequence, got {length}",
+            hint="pass a value in that range, or longer sequences",
         )
     return replace(found, values=found.values[:, :length])
 

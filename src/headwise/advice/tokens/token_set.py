@@ -116,13 +116,13 @@ def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
     """
     if not tokens.learned:
         raise BadInputError(
-            f"vocabulary={vocabulary} needs token ids, got vectors",
-            hint="leave vocabulary out, or pass whole numbers",
+            f"expected token ids with `vocabulary={vocabulary}`, got vectors",
+            hint="leave `vocabulary` out, or pass whole numbers",
         )
     if int(tokens.values.max()) >= vocabulary:
         raise BadInputError(
             f"token id {int(tokens.values.max())} is outside a vocabulary of {vocabulary}",
-            hint=f"pass ids from 0 to {vocabulary - 1}, or a vocabulary of at least "
+            hint=f"pass ids from 0 to {vocabulary - 1}, or `vocabulary` of at least "
             f"{int(tokens.values.max()) + 1}",
         )
     _refuse_large_table(vocabulary, tokens.width)
@@ -146,7 +146,7 @@ def _refuse_large_table(vocabulary: int, width: int) -> None:
         raise BadInputError(
             f"a vocabulary of {vocabulary:,} ids at width {width} makes a table of "
             f"{vocabulary * width:,} numbers, of {MOST_TABLE:,} allowed",
-            hint="number the ids from 0 without gaps, or pass a smaller width",
+            hint="number the ids from 0 without gaps, or pass a smaller `width`",
         )
 
 
@@ -178,7 +178,7 @@ def _refuse_single_numbers(width: int) -> None:
     if width < 2:
         raise BadInputError(
             "expected vectors of width 2 or more, got width 1, which a layer norm makes zero",
-            hint="pass width=2 or more to embed them",
+            hint="pass `width=2` or more to embed them",
         )
 
 

@@ -6,27 +6,33 @@ from collections.abc import Mapping
 
 from headwise.advice.answer import Answer, Choice
 from headwise.advice.geometries.heads import NEGLIGIBLE, USUAL_HEAD_DIM
-from headwise.advice.rule import MARGIN, RankChoice, whole_dimension
+from headwise.advice.rule import MARGIN, SLACK, RankChoice, whole_dimension
 from headwise.advice.words.finding import sentence
-from headwise.advice.words.terms import TASK_FROM, counted, geometry_words, need_words, percent
+from headwise.advice.words.terms import (
+    TASK_FROM,
+    counted,
+    enough_words,
+    geometry_words,
+    need_words,
+    percent,
+)
 
 CLOSING = (
-    "No promise: this reads the first layer before training. Depth, optimiser and length of "
-    "training can ask for more rank or less. Compare two or three geometries in training before "
-    "you rely on one."
+    "This measures the first layer before training and promises nothing about the trained model. "
+    "Train two or three of these geometries before you rely on one: headwise trial."
 )
 
 NO_DATA = (
-    "No data given: this rests on the law of sharp attention on orthonormal tokens, which mostly "
-    "asks for more rank than real tokens do. Pass data to have it measured."
+    "No data was given, so this uses a law for random heads, which asks for more rank than most "
+    "real tokens do. Pass data to have it measured."
 )
 
-START = {"model": "default initialisation", "paper": "N(0, 1) weights", "law": "finite law"}
+START = {"model": "default initialisation", "paper": "N(0, 1) weights", "law": "law"}
 
 ROLES: dict[str, str] = {
-    "advised": "The rank that the tokens ask for, in queries, keys and values.",
-    "whole values": "That rank for queries and keys, with values as wide as the layer allows: for "
-    "layers that must pass on whole tokens.",
+    "advised": "The rank that is enough for these tokens, in queries, keys and values.",
+    "whole values": "That rank for queries and keys, with wider values: for layers that must pass "
+    "on whole tokens.",
     "fewer heads": "That rank with fewer heads: cheaper. On images it scored 1 to 4 points lower.",
     "present heads": "That rank with the model's number of heads: cheaper than more heads. On "
     "images, fewer heads scored 1 to 4 points lower.",
@@ -34,15 +40,19 @@ ROLES: dict[str, str] = {
     "lookup": "Enough rank to look up single tokens exactly.",
     "limited rank": "The largest rank below that which the limits allow.",
     "usual": f"The usual choice: head_dim {USUAL_HEAD_DIM}, heads = width / {USUAL_HEAD_DIM}.",
-    "largest": "The largest rank that was looked at.",
+    "largest": "The largest rank that was tried.",
     "present": "The model as it is.",
 }
+
+#: Names of rows that differ from the role.
+ROW_NAMES = {"present": "your model", "limited rank": "lower rank", "present heads": "your heads"}
 
 #: Names of findings, for lists; others are named by their code.
 LABELS = {
     "decides": "Need",
     "judged part": "Part",
     "judged encoder": "Part",
+    "retrieval": "Lookup",
     "mask from": "Mask",
     "mask law": "Mask",
     "law bounds": "Law",
@@ -51,7 +61,7 @@ LABELS = {
     "few for dimension": "Tokens",
     "one token": "Repeats",
     "small": "Scale",
-    "evidence": "Judged",
+    "evidence": "Evidence",
     "present": "Model",
 }
 
@@ -67,8 +77,9 @@ def question_words(answer: Answer) -> str:
         words += f"{evidence.source}: {counted(known.sequences, 'sequence')} of {known.length}"
         words += " tokens"
     mask = ", causal mask" if evidence.mask == "causal" else ""
-    task = f"task: {answer.question.task} ({TASK_FROM[answer.question.task_from]})"
-    return f"{words}, width {evidence.width}{mask}; {task}"
+    task, known_from = answer.question.task, TASK_FROM[answer.question.task_from]
+    named = "task not given (pass `task`)" if task == "unknown" else f"task: {task} ({known_from})"
+    return f"{words}, width {evidence.width}{mask}; {named}"
 
 
 def headline(answer: Answer) -> str:
@@ -85,30 +96,53 @@ def caveat(answer: Answer) -> str:
 
 
 def reasons(answer: Answer) -> list[str]:
-    """The three reasons that decide."""
-    decided = answer.kept or answer.rank.fixed or answer.evidence.statistics is None
-    codes = ["evidence", "decides" if decided else answer.rank.binds]
-    codes += ["heads" if answer.finding("shape") is None else "shape"]
+    """The three reasons that decide: the evidence, the need, and why so many heads."""
+    codes = ["evidence", "decides", "heads" if answer.finding("shape") is None else "shape"]
     found = [answer.finding(code) for code in codes]
     return [sentence(one) for one in found if one is not None]
+
+
+def row_name(answer: Answer, choice: Choice) -> str:
+    """What a row of the table is called."""
+    if choice.role == "advised" and answer.kept:
+        return "predicted rank" if answer.evidence.statistics is None else "measured rank"
+    if choice.role == "usual" and choice.geometry != answer.usual.geometry:
+        return "usual, fewer"
+    return ROW_NAMES.get(choice.role, choice.role)
 
 
 def choice_words(answer: Answer, choice: Choice) -> str:
     """Why a choice is listed, and what it can do."""
     if not choice.meets:
         return f"{ROLES[choice.role]} {_short_of(answer.rank)}"
-    return f"{ROLES[choice.role]} It reaches {percent(choice.plateau_share)} of the plateau."
+    return f"{ROLES[choice.role]} It reaches {percent(choice.plateau_share)} mixing."
+
+
+def legend(answer: Answer) -> list[str]:
+    """What the columns of the table mean, one line each."""
+    rank = answer.rank
+    enough = f"reaches {1 - SLACK:.0%} mixing"
+    if rank.binds == "retrieval" or rank.retrieval_too:
+        enough = "can look up single tokens"
+    known = rank.binds == "retrieval" or rank.reached
+    least = f" ({enough_words(rank)} does)" if known else " (no rank that was tried does)"
+    return [
+        "rank: head dimension of queries and keys.",
+        "mixing: rank of a head's attention matrix before training, in % of its maximum.",
+        "lookup: smallest possible error in picking out a single token; 0 is exact.",
+        f"enough: whether the rank {enough}{least}.",
+    ]
 
 
 def notes(answer: Answer) -> list[str]:
-    """What the columns of the table mean."""
+    """What the columns of the tables mean, in detail."""
     dimension = whole_dimension(answer.evidence.effective_dimension)
     return [
-        "mixing: rank of a head before training, as a share of its plateau, the rank it tends to "
-        f"for large head dimensions; {need_words(answer.rank)}.",
+        "mixing: numerical rank of a head's attention matrix before training, as a share of its "
+        "plateau, the value that it tends to for large head dimensions.",
         "lookup: lower bound on the mean squared error of finding the nearer of two tokens "
-        f"in {dimension} dimensions (heads paper). 0: one head can be exact; 0 at best: possible, "
-        f"but training took {MARGIN} times the effective dimension; –: the bound says nothing.",
+        f"in {dimension} dimensions (heads paper). 0: one head can be exact. Training took a rank "
+        f"of {MARGIN} times the effective dimension to get there; below that, ≥ 0 is shown.",
         f"FLOPs per token: at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
         "in 16-bit numbers.",
     ]
@@ -118,15 +152,14 @@ def met_words(rank: RankChoice, choice: Choice) -> str:
     """Whether a choice has enough rank, as a cell of a table."""
     if choice.meets:
         return "yes"
-    known = rank.binds == "retrieval" or rank.reached
-    return f"needs {rank.enough}" if known else "unknown"
+    return "no" if rank.binds == "retrieval" or rank.reached else "unknown"
 
 
 def lookup_words(rank: RankChoice, choice: Choice) -> str:
     """The lookup error of a choice, as a cell of a table."""
-    if choice.exact:
-        return "0" if choice.rank >= rank.retrieval else "0 at best"
-    return f"≥ {choice.floor:.3f}" if choice.floor >= NEGLIGIBLE else "–"
+    if choice.exact and choice.rank >= rank.retrieval:
+        return "0"
+    return f"≥ {choice.floor:.3f}" if choice.floor >= NEGLIGIBLE else "≥ 0"
 
 
 def assumed_words(sizes: Mapping[str, int]) -> str:
@@ -145,11 +178,12 @@ def _compared(answer: Answer) -> str:
     if best.geometry == usual.geometry:
         return f"the usual head_dim of {usual.rank}"
     share = best.against_usual["parameters"]
-    words = f"{share:.0%} of the usual ({geometry_words(usual.geometry)})"
+    many = "as many as" if share == 1 else f"{share:.0%} of"
+    words = f"{many} the usual {geometry_words(usual.geometry)}"
     if best.against_present is None or best.role == "present":
         return words
-    return f"{words}, {best.against_present['parameters']:.0%} of the present model's"
+    return f"{words}, {best.against_present['parameters']:.0%} of your model's"
 
 
 def _short_of(rank: RankChoice) -> str:
-    return f"Its rank is below the need: {need_words(rank)}."
+    return f"Its rank is too low: {need_words(rank)}."

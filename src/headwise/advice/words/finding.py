@@ -7,11 +7,12 @@ from typing import Any
 
 from headwise.advice.answer import Finding
 from headwise.advice.geometries.heads import MOST_WIDTHS, USUAL_HEAD_DIM
-from headwise.advice.rule import MARGIN
+from headwise.advice.rule import MARGIN, SLACK
 from headwise.advice.words.terms import (
     START_LONG,
     TASK_FROM,
     counted,
+    enough_words,
     geometry_words,
     need_words,
     percent,
@@ -29,35 +30,40 @@ def sentence(finding: Finding) -> str:
 
 def _task(v: Values) -> str:
     if v["task"] == "unknown":
-        return "The task is unknown. Name it (task) for advice from tasks of that kind."
+        return "The task is unknown. Pass `task` for advice from tasks of that kind."
     return f"The task is {v['task']} ({TASK_FROM[v['from']]})."
 
 
 def _evidence(v: Values) -> str:
-    kind = "tasks of unknown kind" if v["task"] == "unknown" else f"{v['task']} tasks"
+    kind = "tasks" if v["task"] == "unknown" else f"{v['task']} tasks"
     on = {"ids": " on token ids", "vectors": " on vectors", "none": ""}[v["tokens"]]
     if v["need"] != "data" or v["fixed"]:
-        return "You set what decides, so judged tasks were not consulted."
+        return "You set what decides, so results on trained tasks were not used."
     if v["kept"]:
-        lead = "The model's own geometry" if v["present"] else "The usual geometry"
-        why = f"no judged {kind}{on} show that rank {v['asked']} is better"
-        if v["tokens"] == "none":
-            why = "without data no judged task applies"
-        elif v["tasks"] and not v["enough"]:
-            why = f"{kind} need two judged tasks, one held out, before another is advised"
-        elif v["tasks"]:
-            why = f"on judged {kind}{on} ({', '.join(v['tasks'])}) leaving it did not pay off"
-        return f"{lead} leads, since {why}. {_worth_a_trial(v)}"
-    if v["tokens"] == "none":
-        return "Without data no judged task applies; the law asks for the usual geometry anyway."
+        return f"{_kept(v, kind, on)} {_worth_a_trial(v)}"
+    if v["same"]:
+        return "The rank that is enough leads to the usual geometry."
     if not v["tasks"]:
-        return f"There are no judged {kind}{on}; the tokens ask for the usual geometry anyway."
-    gains = ", ".join(f"{name} {gain:+.1f} ± {error:.1f}" for name, gain, error in v["gains"][:4])
+        return f"No trained {kind}{on} are on record; the rank alone leads here."
+    gains = ", ".join(f"{name} by {gain:.1f} ± {error:.1f}" for name, gain, error in v["gains"][:4])
     more = f" and {len(v['gains']) - 4} more" if len(v["gains"]) > 4 else ""
     return (
-        f"Judged {kind}{on} support it: gain of the rank that the tokens ask for over the usual "
-        f"one, in points: {gains}{more}."
+        f"On trained {kind}{on}, the rank that such advice gives beat the usual one: "
+        f"{gains}{more} (points)."
     )
+
+
+def _kept(v: Values, kind: str, on: str) -> str:
+    """Why the usual geometry, or the model's own, leads."""
+    lead = "Your model's geometry" if v["present"] else "The usual geometry"
+    why = f"no trained {kind}{on} on record show that rank {v['asked']} is better"
+    if v["tokens"] == "none":
+        why = "without data, results on trained tasks do not apply"
+    elif v["tasks"] and not v["enough"]:
+        why = f"{kind} have fewer than two results on record, one of them held out"
+    elif v["tasks"]:
+        why = f"on trained {kind}{on} ({', '.join(v['tasks'])}) another rank did not pay off"
+    return f"{lead} leads: {why}."
 
 
 def _worth_a_trial(v: Values) -> str:
@@ -74,16 +80,16 @@ def _worth_a_trial(v: Values) -> str:
 def _present(v: Values) -> str:
     needs, best = need_words(v["rank"]), geometry_words(v["best"])
     ends = {
-        "enough": "that is what is needed.",
-        "more than needed": f"rank {v['needed']} would be enough.",
+        "enough": "that is enough.",
+        "more than needed": f"{enough_words(v['rank'])} would be enough.",
         "nothing nearer": f"{needs}. Nothing of equal or lower cost comes nearer.",
-        "met by best": f"{needs}. {best} would meet that at no higher cost.",
+        "met by best": f"{needs}. {best} would be enough at no higher cost.",
         "nearer": f"{needs}. {best} would come nearer at no higher cost.",
         "mixes more, looks up less": f"{needs}. {best} would mix more and look up less well.",
         "no nearer": f"{needs}. {best} comes no nearer.",
     }
-    words = f"The model has {geometry_words(v['geometry'])}: {percent(v['share'])} of the plateau"
-    return f"{words} of mixing; {ends[v['verdict']]}"
+    words = f"Your model has {geometry_words(v['geometry'])}: {percent(v['share'])} mixing"
+    return f"{words}; {ends[v['verdict']]}"
 
 
 def _judged_part(v: Values) -> str:
@@ -94,16 +100,17 @@ def _judged_part(v: Values) -> str:
 def _judged_encoder(v: Values) -> str:
     if v["decoder_heads"] is not None:
         return f"This judges the encoder. The decoder's {v['decoder_heads']} heads are not judged."
-    at = f" and length={v['length']}" if v["length"] is not None else ""
-    return f"This judges the encoder. For the decoder pass mask=causal{at}."
+    at = f" and `length={v['length']}`" if v["length"] is not None else ""
+    return f"This judges the encoder. For the decoder pass `mask=causal`{at}."
 
 
 def _mask_from(v: Values) -> str:
     if v["from"] == "family":
-        return f"The config names no architecture; {v['family']} models have mask={v['mask']}."
+        named = "a causal mask" if v["mask"] == "causal" else "no mask"
+        return f"The config names no architecture; {v['family']} models have {named}."
     return (
         "The config does not say whether attention is causal, so it is judged without a mask. Pass "
-        "mask=causal for a decoder."
+        "`mask=causal` for a decoder."
     )
 
 
@@ -113,14 +120,14 @@ def _window(v: Values) -> str:
     taken = "FLOPs and the law use" if v["law"] else "FLOPs use"
     return (
         f"Tokens attend at most {v['window']:,} tokens back{layers}. {taken} the whole context of "
-        f"{v['context']:,}; pass length={v['window']} for a layer with the window."
+        f"{v['context']:,}; pass `length={v['window']}` for a layer with the window."
     )
 
 
 def _length(v: Values) -> str:
     words = f"Measured at {v['measured']:,} tokens; the model takes {v['context']:,}."
     if v["measured"] > v["context"]:
-        return f"{words} Pass length={v['context']} to cut the sequences."
+        return f"{words} Pass `length={v['context']}` to cut the sequences."
     more = f": pass sequences of {v['longer']:,}" if v["longer"] else ""
     return f"{words} Longer sequences can need more rank{more}."
 
@@ -130,53 +137,63 @@ def _mixing(v: Values) -> str:
     paper = "finds no saturation" if v["paper"] is None else f"gives {v['paper']}"
     if not v["reached"]:
         return (
-            f"Mixing still gains at rank {v['rank']}, the largest looked at ({how}). The rank "
-            f"paper's rule {paper}."
+            f"Mixing still gains at rank {v['rank']}, the largest tried ({how}). The rank paper's "
+            f"rule {paper}."
         )
     return (
-        f"Mixing saturates at rank {v['rank']}: there the rank of a head is within "
-        f"{v['slack']:.0%} of its plateau, {v['plateau']:.2f} of {v['length']:,} tokens ({how}). "
-        f"The rank paper's rule {paper}."
+        f"Rank {v['rank']} is the first one tried at which a head is within {v['slack']:.0%} of "
+        f"its plateau, {v['plateau']:.2f} of {v['length']:,} tokens ({how}). The rank paper's rule "
+        f"{paper}."
     )
 
 
 def _retrieval(v: Values) -> str:
     if "dimension" not in v:
         return (
-            f"Retrieval: without data, tokens may fill all {v['width']} dimensions; looking one up "
-            f"exactly would then need rank {v['rank']}."
+            f"Without data, tokens may fill all {v['width']} dimensions. Looking one up exactly "
+            f"would then need rank {v['rank']}."
         )
     own = "embedded tokens" if v["learned"] else "tokens"
     limits = {"numbers": ", at most the numbers per token", "width": ", at most the width"}
     return (
-        f"Retrieval needs rank {v['rank']}: the {own} have an effective dimension of "
+        f"Lookup needs rank {v['rank']}: the {own} have an effective dimension of "
         f"{v['dimension']:.1f}, and looking one up took about {MARGIN} times that in training"
         f"{limits.get(v['limit'], '')}."
     )
 
 
 def _decides(v: Values) -> str:
-    given = f" Rank {v['given']} was given." if v["given"] is not None else ""
+    rank = v["choice"]
+    given = f" You fixed rank {v['given']}." if v["given"] is not None else ""
     if v["need"] != "data":
-        return f"You chose need={v['need']}: that alone decides, rank {v['rank']}.{given}"
-    words = f"{v['binds'].capitalize()} decides the rank that the tokens ask for, {v['rank']}"
+        return f"You chose `need={v['need']}`, which alone decides: {need_words(rank)}.{given}"
+    if rank.binds == "mixing" and not rank.reached:
+        return f"No rank is enough: {need_words(rank)}.{given}"
+    enough = enough_words(rank)
+    if rank.binds == "retrieval" or rank.retrieval_too:
+        return (
+            f"{enough.capitalize()} is enough to look up single tokens, about {MARGIN} times their "
+            f"effective dimension of {v['dimension']:.1f}; mixing needs no more.{given}"
+        )
+    words = f"{enough.capitalize()} is enough for {1 - SLACK:.0%} mixing"
+    words = words if v["tokens"] else f"By the law, {enough} is enough for {1 - SLACK:.0%} mixing"
     if v["serves_both"]:
-        other = "retrieval" if v["binds"] == "mixing" else "mixing"
-        return f"{words}; it serves {other} too.{given}"
-    why = "training can embed ids in fewer dimensions" if v["tokens"] else "tokens are unknown"
-    return f"{words}, since {why}. To look up single tokens exactly, pass need=retrieval.{given}"
+        return f"{words}, and for lookup of single tokens.{given}"
+    return f"{words}. To look up single tokens exactly, pass `need=retrieval`.{given}"
 
 
 def _shape(v: Values) -> str:
-    return (
-        f"Rank {v['rank']} instead of {v['needed']}, so that heads × rank = width, as "
-        "nn.MultiheadAttention has it. Pass any_shape to free that."
+    multiple = f", a multiple of {v['multiple_of']}" if v["multiple_of"] > 1 else ""
+    words = (
+        f"{counted(v['heads'], 'head')} of rank {v['rank']}{multiple}: the lowest rank that is "
+        "enough and gives heads × rank = width, as in nn.MultiheadAttention."
     )
+    return f"{words} Pass `any_shape=True` to allow others." if v["free"] else words
 
 
 def _limits(v: Values, *units: str) -> str:
     named = [(unit, *v["limits"][unit]) for unit in units if unit in v["limits"]]
-    own = " (the present model's)"
+    own = " (your model's)"
     return " and ".join(f"{most:,} {UNITS[unit]}{own * mine}" for unit, most, mine in named)
 
 
@@ -186,12 +203,14 @@ def _heads(v: Values) -> str:
     why = {
         "fixed": "as given",
         "present": f"{of} as cost no more than {_limits(v, 'parameters')}",
-        "usual": f"width / {USUAL_HEAD_DIM} as usual, within the limits",
+        "usual": f"width / {USUAL_HEAD_DIM}, or as many as the limits allow"
+        if v["limits"]
+        else f"width / {USUAL_HEAD_DIM}, as is usual",
         "width": f"{of} as fill the width",
         "tried": f"{of} as {MOST_WIDTHS} widths hold; more was never trained",
         "parameters": f"{of} as {_limits(v, 'parameters')} pay for",
         "cache": f"{of} as {_limits(v, 'cache')} hold",
-        "model": "as the model has",
+        "model": "as your model has",
         "stopped": _stopped(v),
     }[v["why"]]
     many = " At equal cost, many heads of enough rank trained better than few of more rank."
@@ -217,7 +236,7 @@ def _speed(v: Values) -> str:
         )
     if v["heads"]:
         words.append(f"Each of the {v['heads']} heads computes its own n × n scores.")
-    asked = ["multiple_of=8"] * bool(v["multiple_of"]) + ["heads"] * v["fix_heads"]
+    asked = ["`multiple_of=8`"] * bool(v["multiple_of"]) + ["`heads`"] * v["fix_heads"]
     return " ".join(words + [f"Pass {' and '.join(asked)} to limit that."] * bool(asked))
 
 
@@ -234,13 +253,13 @@ def _plateau(v: Values) -> str:
 def _law(v: Values) -> str:
     near = f"Tokens are nearly orthonormal (cosines of about {v['cosine']:.2f})"
     if v["holds"]:
-        return f"{near}, and the finite law describes their rank."
+        return f"{near}, and the law describes their rank."
     side = "above it: softer attention has more rank"
     if v["gap"] < 0:
         side = "below it: equal or uncentred tokens have less rank"
     return (
         f"{near}, but the measured rank lies up to {abs(v['gap']):.3f} (± {v['half']:.3f}, head "
-        f"dimension {v['dim']}) off the finite law, {side}."
+        f"dimension {v['dim']}) off the law, {side}."
     )
 
 

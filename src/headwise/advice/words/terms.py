@@ -11,14 +11,14 @@ from headwise.geometry import HeadGeometry, LatentGeometry
 START_LONG = {
     "model": "default initialisation: LayerNorm and PyTorch's default weights",
     "paper": "N(0, 1) weights on the tokens without LayerNorm, as in the rank paper",
-    "law": "the finite law of orthonormal tokens",
+    "law": "the law for random heads on orthonormal tokens",
 }
 
 TASK_FROM = {
     "given": "as given",
     "config": "from the config",
-    "data": "from the data",
-    "need": "from the need",
+    "data": "inferred from the data",
+    "need": "inferred from `need`",
     "assumed": "not given",
 }
 
@@ -40,14 +40,23 @@ def geometry_words(geometry: HeadGeometry) -> str:
     return words if geometry.v_rank == rank else f"{words}, values of rank {geometry.v_rank}"
 
 
+def enough_words(rank: RankChoice) -> str:
+    """The least rank that is enough, marked where it is interpolated between measured ones.
+
+    Every sentence and table takes the number from here, so that they agree.
+    """
+    interpolated = rank.enough == rank.mixing_from != rank.mixing
+    return f"{'about ' * interpolated}rank {rank.enough}"
+
+
 def need_words(rank: RankChoice) -> str:
-    """What the need that decides asks for."""
+    """What the need that decides asks for, as the end of a sentence."""
     if rank.binds == "mixing" and not rank.reached:
-        return f"mixing still gains at {rank.mixing}, the largest rank looked at"
-    if rank.binds == "retrieval":
-        return f"retrieval needs rank {rank.retrieval}"
-    words = f"mixing needs {1 - SLACK:.0%} of the plateau, which rank {rank.mixing_from} reaches"
-    return f"{words}, and retrieval rank {rank.retrieval}" if rank.retrieval_too else words
+        return f"mixing still gains at {rank.mixing}, the largest rank tried"
+    enough = enough_words(rank)
+    if rank.binds == "retrieval" or rank.retrieval_too:
+        return f"lookup of single tokens needs {enough}"
+    return f"{1 - SLACK:.0%} mixing needs {enough}"
 
 
 def percent(share: float) -> str:

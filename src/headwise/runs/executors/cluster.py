@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from headwise.errors import BadInputError, ExecutorError, MissingExtraError, needs_extra
+from headwise.errors import ExecutorError, MissingExtraError, ParameterError, needs_extra
 from headwise.runs.attempt import attempt, traceback_text, unasked
 from headwise.runs.executors.interrupts import interrupts_later
 from headwise.runs.executors.protocol import processors
@@ -54,7 +54,7 @@ class ClusterExecutor:
         scratch: The folder for checkpoints. Only a local cluster uses it.
 
     Raises:
-        BadInputError: If the address is none of these.
+        ParameterError: If the address is none of these.
 
     Example:
         >>> ClusterExecutor("local:2").close()
@@ -213,9 +213,9 @@ def ask_there(spec: Spec, device: str, scratch: Path | None = None) -> Outcome:
 
 def _checked_address(address: str) -> str:
     if not re.fullmatch(r"local(:[1-9]\d*)?|(tcp|tls)://[^\s/]+:\d+", address):
-        raise BadInputError(
-            f"{address!r} is no cluster",
-            hint="pass local, local:4, tcp://HOST:PORT or tls://HOST:PORT",
+        raise ParameterError(
+            f"expected `cluster` local, local:4, tcp://HOST:PORT or tls://…, got {address!r}",
+            hint="pass one of these",
         )
     return address
 
