@@ -167,14 +167,15 @@ def image_files(files: Sequence[Path], size: int) -> list[Tensor]:
         raise needs_extra("pillow", "vision") from None
     found = []
     for file in files:
-        # pillow raises OSError, SyntaxError or ValueError on damaged files, by format.
+        # pillow raises OSError, SyntaxError or ValueError on damaged files, by format, and
+        # MemoryError where a damaged length claims gigabytes.
         try:
             with Image.open(file) as image:
                 # Before decoding: a file of a few bytes may claim any size.
                 if math.prod(image.size) > MOST_PIXELS:
                     raise ValueError("too many pixels")
                 pixels = np.asarray(image.convert("RGB").resize((size, size)), dtype=np.float64)
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        except (OSError, SyntaxError, ValueError, MemoryError, Image.DecompressionBombError):
             raise UnreadableFileError(
                 f"{file} is not a picture of at most {MOST_PIXELS:,} pixels that can be read",
                 hint="remove it, or scale it down and save it again",
