@@ -2,20 +2,32 @@
 # Each creates .venv when it is missing and installs exactly what constraints.txt says.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := @$(BIN)/pip --disable-pip-version-check install --quiet --quiet -c constraints.txt
+# Python compiles what it imports; compiling every file of every package takes a minute.
+PIP := @$(BIN)/pip --disable-pip-version-check install --no-compile --quiet --quiet -c constraints.txt
 
-.PHONY: demo test test-all check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records attack
+.PHONY: demo test test-all quick-tests all-tests check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records attack
 
 demo: .venv/.runs
 	@$(BIN)/headwise advise --out local/advice.html
 
 # What people run: a few minutes. test-all adds kills, clusters, end-to-end runs and
-# documentation drift, with coverage, and is what .ci/run calls.
-test: check
-	$(BIN)/pytest -n auto -q -m "not slow"
+# documentation drift, with coverage, and is what .ci/run calls. Checks run beside the tests:
+# the type checker keeps one core busy for most of a minute.
+test: .venv/.develops
+	@$(MAKE) --no-print-directory --jobs=2 check quick-tests
 
-test-all: check
-	$(BIN)/pytest -n auto -q --cov=headwise --cov-report=term:skip-covered
+test-all: .venv/.develops
+	@$(MAKE) --no-print-directory --jobs=2 check all-tests
+
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup -q
+
+quick-tests: .venv/.develops
+	$(PYTEST) -m "not slow"
+
+# From Python 3.12 on, coverage can count without tracing, which costs a third of the time.
+all-tests: .venv/.develops
+	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
+	  $(PYTEST) --cov=headwise --cov-report=term:skip-covered
 
 check: lint types contract
 

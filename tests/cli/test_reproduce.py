@@ -19,6 +19,9 @@ from headwise.runs.outcome import Failure
 
 QUICK = "rank2026/figure_6"
 
+#: One worker runs this file, so that the exhibits are made once.
+pytestmark = pytest.mark.xdist_group("every exhibit in miniature")
+
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):

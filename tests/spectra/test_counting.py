@@ -104,7 +104,7 @@ def test_rectangles(shape):
     check_against_svd(LogWeights(logits), torch.softmax(logits, -1))
 
 
-@pytest.mark.parametrize("n", [150, 401, 700])
+@pytest.mark.parametrize("n", [150, 401, 520])
 def test_larger_ones(n):
     for scale in (1.0, 0.4, 0.1, 0.03):
         for head_dim in (3, 8, 64):

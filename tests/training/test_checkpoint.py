@@ -77,11 +77,11 @@ def strike(path, protocol, steps, at_step):
 @pytest.mark.parametrize("protocol", ["fresh", "shuffled"])
 def test_a_killed_run_goes_on_to_the_same_curve(protocol, tmp_path):
     path = tmp_path / "run.pt"
-    assert strike(path, protocol, 600, at_step=60) == -signal.SIGKILL
+    assert strike(path, protocol, 250, at_step=25) == -signal.SIGKILL
     saved = torch.load(path, weights_only=True)
-    assert 0 < int(saved["state"]["step"]) < 600
-    resumed = run(protocol, Saving(path, "small", seconds=1e9), steps=600)
-    same(resumed, run(protocol, steps=600))
+    assert 0 < int(saved["state"]["step"]) < 250
+    resumed = run(protocol, Saving(path, "small", seconds=1e9), steps=250)
+    same(resumed, run(protocol, steps=250))
 
 
 def test_a_kill_while_saving_leaves_the_older_checkpoint(tmp_path, monkeypatch):
@@ -106,7 +106,7 @@ def test_kills_at_random_moments_of_saving_never_leave_a_broken_file(tmp_path):
     """Saving without pause, so that kills fall into it; every file left can be read."""
     path = tmp_path / "run.pt"
     for attempt in range(4):
-        strike(path, "fresh", 600, at_step=10 + 40 * attempt)
+        strike(path, "fresh", 600, at_step=10 + 20 * attempt)
         if path.exists():
             assert int(torch.load(path, weights_only=True)["state"]["step"]) > 0
     assert path.exists()
