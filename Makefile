@@ -56,7 +56,7 @@ bench-layer: .venv/.develops
 bench-engine: .venv/.develops
 	$(BIN)/python benchmarks/bench_engine.py
 
-# Trains the small tasks anew, shortened (a few minutes), judges that, then the rows on record.
+# Trains the small tasks again, shortened (a few minutes), judges that, then the rows on record.
 RERUN := local/advice-rerun.jsonl
 bench-advice: .venv/.develops
 	rm -f $(RERUN)

@@ -36,7 +36,7 @@ def main() -> None:
             print(Table(("cell", "seconds"), tuple(cells)).markdown(), end="\n\n")
     totals.append(("together", *(sum(row[i] for row in totals) for i in (1, 2)), None))
     print(
-        Table(("exhibit", "cells of its own", "seconds", "dearest cell"), tuple(totals)).markdown()
+        Table(("exhibit", "own cells", "seconds", "most expensive cell"), tuple(totals)).markdown()
     )
 
 

@@ -1,4 +1,4 @@
-"""What becomes of the tokens early in training: how much of each output is the same for all?
+"""Trace tokens early in training: how much of each output is the same for all?
 
     python benchmarks/trace_constant_part.py --width 256 [--rank 256] [--batch 64] [--steps 760]
         [--slope 4e-6] [--device cpu] [--plain]

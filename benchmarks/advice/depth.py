@@ -109,7 +109,7 @@ class Layer:
         """The maps of its heads."""
         found = self.block.attention.projection
         if not isinstance(found, FullProjection):
-            raise TypeError(f"heads with queries, keys and values of their own, got {found!r}")
+            raise TypeError(f"heads with their own queries, keys and values, got {found!r}")
         return found
 
     def over_weights(self) -> dict[FormName, Form]:

@@ -1,4 +1,4 @@
-"""What an adviser would see of each task before training, stored so that rules can be judged anew.
+"""What an adviser would see of each task before training, stored so that rules can be judged again.
 
     python -m benchmarks.advice.inputs [--tasks …] [--data FOLDER]
 
@@ -35,7 +35,7 @@ from headwise.data.neighbours import FarthestNeighbour
 from headwise.probing import views
 from headwise.spectra import measure
 
-#: Seeds and sequences over which the model's own start is measured.
+#: Seeds and sequences over which default initialisation is measured.
 SEEDS, SEQUENCES = (0, 1, 2, 3), 4
 
 RECORD = Path(__file__).parent / "records" / "inputs.jsonl"

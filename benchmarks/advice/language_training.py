@@ -2,7 +2,7 @@
 
 A length of training is a branch: the rate falls to zero over the last fifth of its steps. The
 branches leave one common trunk, so lengths of 1,000, 2,000, 4,000 and 8,000 steps cost 9,400
-steps instead of 15,000, and each length has a complete schedule of its own. The trunk's
+steps instead of 15,000, and each length has its own complete schedule. The trunk's
 validation losses are the learning curve.
 """
 

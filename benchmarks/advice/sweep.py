@@ -198,7 +198,7 @@ def _save(ensembles: Sequence[Ensemble], savings: Sequence[Saving], settings: Se
 
 
 def _on_its_stream(ensemble: Ensemble) -> Callable[[], None]:
-    """A step as a graph on a stream of its own: small models leave most of a GPU to others."""
+    """A step as a graph on its own stream: small models leave most of a GPU to others."""
     stream = torch.cuda.Stream()
     replay = replayed(ensemble.advance, ensemble.state, ensemble.noise.generators, stream)
 

@@ -26,7 +26,7 @@ PARTS = {
 
 
 def figures(part: str, minutes: float, seed: int) -> dict[str, Any]:
-    """Run one part as a process of its own; what it printed."""
+    """Run one part as a separate process; what it printed."""
     module, share = PARTS[part]
     command = [sys.executable, "-m", module, "--minutes", f"{share * minutes:.3f}"]
     done = subprocess.run(

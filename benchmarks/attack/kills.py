@@ -1,8 +1,8 @@
 """Kill drivers, workers and whole groups at random moments; compare what is stored at the end.
 
-Run ``python -m benchmarks.attack.kills --minutes 3``. Each round runs the same specs into a store
-of its own, kills something with SIGKILL every moment or two, starts the driver again when it is
-gone, and sometimes starts a second driver on the same store. At the end every answer must be there
+Run ``python -m benchmarks.attack.kills --minutes 3``. Each round runs the same specs into a new
+store, kills something with SIGKILL every moment or two, starts the driver again when it is gone, and
+sometimes starts a second driver on the same store. At the end every answer must be there
 once and equal, byte for byte, to one that was computed without any disturbance; no process may be
 left. The exit code is 1 if anything is lost, doubled, different or left behind.
 """
@@ -53,7 +53,7 @@ class Figures:
 
 @dataclass
 class Round:
-    """One store, its drivers, and whoever kills them."""
+    """One store, its drivers, and the killer."""
 
     folder: Path
     executor: str
@@ -69,7 +69,7 @@ class Round:
         return self.folder / "results.db"
 
     def start(self) -> None:
-        """Start a driver in a session of its own, so that its children can be found."""
+        """Start a driver in its own session, so that its children can be found."""
         command = [sys.executable, "-m", "benchmarks.attack.sums", self.executor]
         with (self.folder / "errors").open("ab") as errors:
             driver = subprocess.Popen(
@@ -98,7 +98,7 @@ class Round:
                 self.figures.kills[what] += 1
 
     def wait_for_workers(self) -> None:
-        """Wait until a driver has started a process of its own, or is gone."""
+        """Wait until a driver has started a separate process, or is gone."""
         deadline = time.monotonic() + GRACE
         while time.monotonic() < deadline and any(d.poll() is None for d in self.drivers):
             if len(_members(self.sessions)) > len(self.drivers):

@@ -293,7 +293,7 @@ def test_errors_name_parameters_and_never_flags(asked, words):
 
 
 def test_what_is_of_the_wrong_kind_is_refused():
-    """In a process of its own: here types are checked at every call."""
+    """In a separate process: here types are checked at every call."""
     code = (
         "from headwise import advise\nfrom headwise.errors import BadInputError\n"
         "for asked in ({'task': 'sing'}, {'need': 'speed'}, {'kind': 'mqa'}, {'width': [1]}):\n"

@@ -38,7 +38,7 @@ def chosen(curves, dimension, directions, learned, need):
     return choose_rank(Evidence("tokens", 16, directions, curves, known), need)
 
 
-#: The published evidence of the rule: rank / tokens on CIFAR-10 at the model's own start, at
+#: The published evidence of the rule: rank / tokens on CIFAR-10 at default initialisation, at
 #: N(0, 1) weights, and the rank at which accuracy was best.
 CIFAR_MODEL, CIFAR_PAPER, CIFAR_BEST = (
     (0.11, 0.33, 0.77, 0.95, 0.99, 1.0),

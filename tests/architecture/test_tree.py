@@ -91,7 +91,7 @@ def test_a_name_without_example_would_be_noticed():
 @pytest.mark.parametrize("package", ["headwise.runs", "headwise.report"])
 def test_every_name_of_a_package_has_an_example_that_runs(package):
     home = import_module(package)
-    # An alias of types has no docstring of its own.
+    # An alias of types has no docstring.
     documented = [name for name in home.__all__ if inspect.isroutine(getattr(home, name))]
     documented += [name for name in home.__all__ if inspect.isclass(getattr(home, name))]
     assert len(documented) > 8

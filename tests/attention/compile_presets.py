@@ -1,7 +1,7 @@
 """Compile presets whole and compare with eager, outside the test process.
 
 The checks of types that the tests hook into every function cannot be traced, so this file is
-run as a program of its own: ``python compile_presets.py BACKEND NAME...``.
+run as a separate program: ``python compile_presets.py BACKEND NAME...``.
 """
 
 import sys

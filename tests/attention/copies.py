@@ -7,7 +7,7 @@ from headwise.attention import HeadGeometry, mha
 
 
 def random_(module, seed=0):
-    """Every parameter drawn afresh, so that no zero bias hides a mistake."""
+    """Draw every parameter again, so that no zero bias hides a mistake."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():

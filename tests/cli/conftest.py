@@ -1,4 +1,4 @@
-"""The headwise command, run inside the test process and as a process of its own."""
+"""The headwise command, run inside the test process and as a separate process."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def headwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def headwise_process() -> Command:
-    """Run the command as a person would: a process of its own."""
+    """Run the command as a person would: a separate process."""
 
     def run(*arguments: object) -> Ran:
         done = subprocess.run(

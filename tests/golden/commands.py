@@ -1,6 +1,6 @@
 """The commands whose answers are kept, and how to ask for them again.
 
-Run ``python tests/golden/commands.py`` to write the answers anew. Do that only when an answer is
+Run ``python tests/golden/commands.py`` to write the answers again. Do that only when an answer is
 meant to change, and say why in the commit.
 """
 

@@ -43,7 +43,7 @@ def test_the_story_of_the_heads_paper_is_up_to_date():
 
 @pytest.fixture
 def with_rows(tmp_path, monkeypatch):
-    """One exhibit in miniature, recorded in a folder of its own."""
+    """One exhibit in miniature, recorded in its own folder."""
     monkeypatch.setattr(catalogue, "RECORDS", tmp_path / "records")
     (exhibit,) = chosen(["rank2026/figure_6"])
     specs = exhibit.specs(Scale.MINIATURE)

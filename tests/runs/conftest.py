@@ -44,7 +44,7 @@ def _free_port() -> int:
 
 
 def _server_account() -> str | None:
-    """PostgreSQL refuses to run as root; its package brings an account of its own."""
+    """PostgreSQL refuses to run as root; its package brings its own account."""
     if os.geteuid() != 0:
         return None
     try:

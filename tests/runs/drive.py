@@ -1,4 +1,4 @@
-"""A driver as a process of its own, to be killed: drive.py EXECUTOR STORE TRACE COUNT SLOW."""
+"""A driver as a separate process, to be killed: drive.py EXECUTOR STORE TRACE COUNT SLOW."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ except StoreError as error:
 
 
 def said_to_nobody(path):
-    """What an account that file permissions bind is told, even where the tests run as root."""
+    """The error for an account without write permission, even if the tests run as root."""
     done = subprocess.run(
         [sys.executable, "-c", READ_ONLY, str(path)], capture_output=True, text=True, check=True
     )

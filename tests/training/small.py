@@ -1,4 +1,4 @@
-"""One small run that several tests share, also as a process of its own that can be killed."""
+"""One small run that several tests share, also as a separate process that can be killed."""
 
 import sys
 from pathlib import Path

@@ -137,7 +137,7 @@ def test_another_task_is_refused_though_all_shapes_are_the_same(tmp_path):
 
 
 def refusal(content, path):
-    """What is said of a file with this content."""
+    """The error for a file with this content."""
     path.write_bytes(content)
     with pytest.raises(UnreadableFileError) as caught:
         checkpoint._read(path)

@@ -72,7 +72,7 @@ class Answer:
         choices: Geometries, the advised one first.
         references: The present model if there is one, the usual geometry, the largest rank.
         support: Judged tasks of this kind, and whether they support leaving the usual geometry.
-        kept: Whether the usual (or present) geometry leads for want of such evidence.
+        kept: Whether the usual (or present) geometry leads for lack of such evidence.
         findings: What was found, as codes and values.
         family: The family of the model whose config was judged.
         sizes: Sizes given by a config or the data, for an export.

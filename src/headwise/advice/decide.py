@@ -97,7 +97,7 @@ def _tokens(evidence: Evidence) -> str:
 
 
 def _is_kept(leader: Choice, first: Choice, support: Support, question: Question) -> bool:
-    """Whether the usual geometry leads for want of evidence that another is better.
+    """Whether the usual geometry leads for lack of evidence that another is better.
 
     A rank or a need that was asked for is not overruled.
     """
@@ -147,8 +147,8 @@ class _Judge:
         both = [*offered, *shown]
         named = max(max(content_rank(c.geometry), c.geometry.v_rank) for c in both)
         largest = max(named, evidence.curve.head_dims[-1])
-        dearest = max(c.geometry.parameters for c in both)
-        beside = [*shown, *references(evidence.width, usual, largest, dearest)]
+        most_parameters = max(c.geometry.parameters for c in both)
+        beside = [*shown, *references(evidence.width, usual, largest, most_parameters)]
         self.costs = {c.role: Costs.of(c.geometry, evidence.context) for c in beside}
         self.known = {c.geometry for c in shown}
         self.references = tuple(self.judged(candidate) for candidate in beside)

@@ -216,7 +216,7 @@ class Evidence:
 
     @property
     def learned(self) -> bool:
-        """Whether the tokens have no dimension of their own: ids, or no tokens at all."""
+        """Whether the tokens have no dimension: ids, or no tokens at all."""
         return self.statistics is None or self.statistics.learned
 
     @property

@@ -94,7 +94,7 @@ def cut_validation(labels: np.ndarray, share: float = 0.1) -> tuple[np.ndarray, 
 
 @dataclass(frozen=True, eq=False)
 class EpochTask:
-    """Labelled data, augmented anew each epoch.
+    """Labelled data, augmented again each epoch.
 
     An epoch depends only on the seed and its number, so training can restart at any step.
 

@@ -104,7 +104,7 @@ def patches(images: Float[Tensor, "b c s t"], side: int) -> Float[Tensor, "b n w
             f"patches of {side} do not tile images of {height} × {width}",
             hint=f"choose a patch from {', '.join(map(str, fits))}",
         )
-    # The same numbers as unfold, in one copy: that starts its threads anew for every image.
+    # The same numbers as unfold, in one copy: that starts its threads again for every image.
     return torch.nn.functional.pixel_unshuffle(images, side).flatten(2).mT.contiguous()
 
 

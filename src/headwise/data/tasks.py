@@ -1,7 +1,7 @@
-"""What a task is: raw noise, the batch made of it, and how an answer is judged.
+"""A task: random noise, the batch made from it, and the loss.
 
-Noise and batch are apart so that many models can train at once: each draws noise from a stream
-of its own, and one call turns the noise of all of them into batches.
+Noise and batch are separate so that many models can train at once: each draws noise from its own
+stream, and one call turns the noise of all of them into batches.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Drawn(ABC):
         return self.loss(outputs, *targets)
 
     def examine(self, count: int, generator: torch.Generator) -> Batch:
-        """Test data: the task at its hardest, from a stream of its own."""
+        """Test data: the task at its hardest, from its own stream."""
         return self.batch(self.noise(count, generator), None)
 
 

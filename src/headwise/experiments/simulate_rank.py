@@ -31,7 +31,7 @@ class SimulateRank(Spec, frozen=True):
     """Hardmax rank over length of random heads: mean, standard error, draws.
 
     ``independent`` draws N(0, 1) queries and keys. The others multiply inputs of ``width`` (the
-    length by default) with N(0, 1) weights, all drawn anew for each head: orthonormal rows, or
+    length by default) with N(0, 1) weights, all drawn again for each head: orthonormal rows, or
     independent unit rows. ``dtype`` is that of the scores whose arg-max is taken.
 
     >>> row = SimulateRank(tokens=100, head_dim=64, draws=50).ask()

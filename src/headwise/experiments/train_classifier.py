@@ -110,7 +110,7 @@ class TrainClassifier(TrainedSpec, frozen=True):
         )
 
     def rows_of(self, done: Trained) -> list[Row]:
-        """How each seed of a run of this spec fared."""
+        """Return one row per seed."""
         settings, parts = self.settings(device()), self.source.parts(device())
         counts = parameter_counts(self.build(self.seeds[0]))
         shared = {

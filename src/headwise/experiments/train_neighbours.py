@@ -23,7 +23,7 @@ class TrainNeighbours(TrainingRun, frozen=True):
     """The heads paper's training task; models that differ only in their seed train together.
 
     Each layer has H = copies · width / rank heads. The protocol ``fixed`` repeats one set of
-    ``sequences`` in the same order, ``fresh`` draws every batch anew; test data are always new.
+    ``sequences`` in the same order, ``fresh`` draws every batch again; test data are always new.
     There is one row per seed: training loss, best training loss, test loss, where it diverged, and
     the learning curve.
 

@@ -56,7 +56,7 @@ class Images:
 
     def cut(self, images: Float[Tensor, "b c s t"]) -> Float[Tensor, "b n w"]:
         """Cut images into patches, row by row."""
-        # unfold gives the same numbers but starts its threads anew for every image, which took
+        # unfold gives the same numbers but starts its threads again for every image, which took
         # most of a training step on the CPU.
         return nn.functional.pixel_unshuffle(images, self.patch).flatten(2).mT
 

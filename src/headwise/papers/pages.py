@@ -130,7 +130,7 @@ def values_words(shown: Presentation) -> list[str]:
 def _foot() -> str:
     return (
         f"headwise {__version__}. What was measured, simulated or trained comes from stored rows; "
-        "bounds and laws may be computed anew from their formulas."
+        "bounds and laws may be recomputed from their formulas."
     )
 
 

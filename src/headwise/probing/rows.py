@@ -197,7 +197,7 @@ class Scan:
         return list(found.values())
 
     def write_csv(self, file: str | Path) -> Path:
-        """Write the rows as CSV; with ``initial``, its numbers follow in columns of their own.
+        """Write the rows as CSV; with ``initial``, its numbers follow in separate columns.
 
         Args:
             file: Where to write.

@@ -98,7 +98,7 @@ _AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class RandomInputHead:
-    """Queries X·W_Q and keys X·W_K, with inputs X and Gaussian weights drawn anew for each head.
+    """Queries X·W_Q and keys X·W_K, with inputs X and Gaussian weights drawn again for each head.
 
     ``inputs`` draws X: ``orthonormal`` rows, or ``nearly_orthonormal`` ones.
 

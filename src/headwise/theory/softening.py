@@ -31,7 +31,7 @@ _SCORES, _QUERY_NORMS, _MESSAGES = 120, 32, 801
 
 @dataclass(frozen=True)
 class SoftmaxPrediction:
-    """ε-rank/n of a random softmax head, and where the prediction may be believed.
+    """ε-rank/n of a random softmax head, and where the prediction is reliable.
 
     ``kept`` is the mean number of weights per row that are at least ε times the largest.
     ``valid`` says whether this size lies in the range described by ``range``, and ``error``

@@ -92,7 +92,7 @@ def _refuse_labels(path: Path, labels: Any) -> None:
     if labels is not None:
         raise ParameterError(
             f"expected no labels beside {path}, got some",
-            hint="put the files of each class into a subfolder of its own; text needs no labels",
+            hint="put the files of each class into its own subfolder; text needs no labels",
         )
 
 

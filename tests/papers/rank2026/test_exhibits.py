@@ -338,7 +338,7 @@ def real_ranks(name, mean, scale=Scale.LAPTOP):
 
 
 def full_or_low(spec):
-    """What was found: full at the model's own start, low with N(0, 1) weights."""
+    """What was found: full at default initialisation, low with N(0, 1) weights."""
     level = 1.0 if spec.start == "model" else 0.38
     return level * (1 - math.exp(-((spec.head_dim / 2) ** 1.5)))
 

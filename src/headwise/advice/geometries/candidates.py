@@ -145,7 +145,9 @@ def usual_within(width: int, constraints: Constraints, budget: Budget) -> Candid
     return Candidate("usual", geometry) if budget.allows(geometry) else None
 
 
-def references(width: int, heads: int, largest_rank: int, dearest: int = 0) -> list[Candidate]:
+def references(
+    width: int, heads: int, largest_rank: int, most_parameters: int = 0
+) -> list[Candidate]:
     """What costs are compared with: the usual geometry, and the largest rank looked at.
 
     The largest has more heads if something offered costs more than it.
@@ -156,7 +158,7 @@ def references(width: int, heads: int, largest_rank: int, dearest: int = 0) -> l
     usual = HeadGeometry.free(width, max(1, width // USUAL_HEAD_DIM), min(USUAL_HEAD_DIM, width))
     rank = max(largest_rank, min(USUAL_HEAD_DIM, width))
     head = HeadGeometry.free(width, 1, rank).parameters
-    largest = HeadGeometry.free(width, max(heads, -(-dearest // head)), rank)
+    largest = HeadGeometry.free(width, max(heads, -(-most_parameters // head)), rank)
     return [Candidate("usual", usual), Candidate("largest", largest)]
 
 

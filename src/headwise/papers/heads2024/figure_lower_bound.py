@@ -91,7 +91,7 @@ def _trained_remarks(rows: list[Row]) -> tuple[str, ...]:
         f"Trained layers: softmax heads of rank one with any value matrix, no MLP, fresh data, "
         f"{' to '.join(f'{s:,}' for s in steps)} steps, {len({r['seed'] for r in rows})} seeds. "
         "The paper has no such experiment. A fixed set has no place here: the bound is one on the "
-        "expected error, and what is learnt by heart may lie below it.",
+        "expected error, and what is memorised may lie below it.",
     )
 
 

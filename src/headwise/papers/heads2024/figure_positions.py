@@ -1,4 +1,4 @@
-"""Positions: the paper finds that they help low-rank heads, most in dimensions of their own."""
+"""Positions: the paper finds that they help low-rank heads, most in separate dimensions."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ FIGURE_POSITIONS = Exhibit(
     name="heads2024/figure_positions",
     title="Error against rank with learned positions",
     caption="As the figure of rank and depth, H = d^1.5/r heads, with learned positions added to "
-    "the tokens or in 64 dimensions of their own.",
+    "the tokens or in 64 separate dimensions.",
     questions={scale: (lambda scale=scale: _questions(scale)) for scale in POSITIONS},
     present=_present,
     printed="the figure of positions",

@@ -88,7 +88,7 @@ def _present(answers: Answers) -> Presentation:
 
 #: Why the paper's training loss is that of one fixed set.
 LOADER = (
-    "The authors' data set is drawn anew from one seed at each epoch (repository "
+    "The authors' data set is drawn again from one seed at each epoch (repository "
     "NoahAmsel/attention-formers, commit 24a779c: the IterableDataset seeds itself in __iter__, "
     "which runs once an epoch), so a run sees the same 25,600 sequences again and again."
 )

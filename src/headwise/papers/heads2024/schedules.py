@@ -75,7 +75,7 @@ def _slow_start(rate: float, warm_up: float, batch: int = 64) -> dict[str, Any]:
     }
 
 
-#: One layer bears ten times the paper's rate, and so comes near print in a tenth of its steps.
+#: One layer tolerates ten times the paper's rate, and so comes near print in a tenth of its steps.
 _FAST = {"learning_rate": 0.1, "warm_up": 0.1, "dtype": "tf32"}
 
 #: With d³ parameters low ranks learn a little faster at a lower one.

@@ -198,7 +198,7 @@ def _below(rows: Sequence[Row]) -> bool:
 
 
 _REMARK = (
-    "Queries and keys are X·W with N(0, 1) weights and inputs drawn anew for each head. "
+    "Queries and keys are X·W with N(0, 1) weights and inputs drawn again for each head. "
     "Orthonormal rows are uniformly random. Almost orthonormal rows add noise of 1e-11, so that "
     "ε·n^(3/2)(d + d_h) stays below 0.01, as Theorem 1 requires. Independent unit rows of width "
     f"{UNIT_WIDTH} (64 in miniature) have inner products of size 1/√width and are far outside both "

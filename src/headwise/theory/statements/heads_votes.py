@@ -53,7 +53,7 @@ def _independent_query_and_key(seed: int) -> Evidence:
 
 
 def _votes(seed: int, different: int) -> Evidence:
-    """The squared error of 21 votes, of which ``different`` are cast by heads of their own."""
+    """The squared error of 21 votes, ``different`` of them by different heads."""
     heads, d = 21, 4
     generator = stream(seed, "votes")
     pairs, y = neighbours(d, 20000, generator)

@@ -130,7 +130,7 @@ def _estimate(value: Real | Estimate) -> Estimate:
 
 
 def gaussian(seed: int, name: str, *shape: int) -> Tensor:
-    """Independent N(0, 1) entries of a stream of their own."""
+    """Independent N(0, 1) entries of their own stream."""
     return torch.randn(*shape, generator=stream(seed, name), dtype=torch.float64)
 
 
