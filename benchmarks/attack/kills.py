@@ -1,8 +1,8 @@
 """Kill drivers, workers and whole groups at random moments; compare what is stored at the end.
 
 Run ``python -m benchmarks.attack.kills --minutes 3``. Each round runs the same specs into a new
-store, kills something with SIGKILL every moment or two, starts the driver again when it is gone, and
-sometimes starts a second driver on the same store. At the end every answer must be there
+store, kills something with SIGKILL every moment or two, starts the driver again when it is gone,
+and sometimes starts a second driver on the same store. At the end every answer must be there
 once and equal, byte for byte, to one that was computed without any disturbance; no process may be
 left. The exit code is 1 if anything is lost, doubled, different or left behind.
 """

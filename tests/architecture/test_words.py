@@ -10,9 +10,10 @@ ROOT = Path(__file__).parents[2]
 ARCHAIC = re.compile(
     r"\b(whoever|whomever|be they|dearer|dearest|none later|lest|thereof|therein|thereby|whereby"
     r"|wherein|whence|hither|thither|amongst|whilst|nought|naught|betwixt|fared|afresh|anew"
-    r"|(?:has|have|had) (?:a|no) words? for|(?:is|are|be) told(?! apart)|for want of|(?:learnt|learn|learned)"
-    r" by heart|in vain|(?:is|are) said of|said where|becomes? of (?:a|the|it|them)|come of it"
-    r"|own start|(?:of|by) (?:its|their|his) own(?! [a-z])|by two roads|may be believed)\b",
+    r"|(?:has|have|had) (?:a|no) words? for|(?:is|are|be) told(?! apart)|for want of"
+    r"|(?:learnt|learn|learned) by heart|in vain|(?:is|are) said of|said where"
+    r"|becomes? of (?:a|the|it|them)|come of it|own start"
+    r"|(?:of|by) (?:its|their|his) own(?! [a-z])|by two roads|may be believed)\b",
     re.IGNORECASE,
 )
 
