@@ -1,4 +1,4 @@
-"""Write docs/exhibits.md and its figures, part of docs/rank-or-heads.md, and papers-index.md.
+"""Write exhibits.md with its figures, two other pages, and part of rank-or-heads.md.
 
 python docs/make_exhibits.py measures and trains nothing: it takes the rows that come with headwise.
 New rows are put there by benchmarks/record_exhibits.py.
@@ -12,6 +12,7 @@ import make_papers_index
 
 from headwise.papers.catalogue import CATALOGUE
 from headwise.papers.gallery import FIGURES, gallery_page, shown, story_part, write_figures
+from headwise.papers.rank2026.verdict_page import verdict_page
 
 HERE = Path(__file__).parent
 STORY = HERE / "rank-or-heads.md"
@@ -32,6 +33,7 @@ def main() -> None:
     heads = [(exhibit, one) for exhibit, one in found if exhibit.name.startswith("heads2024/")]
     page = STORY.read_text(encoding="utf-8")
     STORY.write_text(told_again(page, story_part(heads)), encoding="utf-8")
+    (HERE / "rank-and-accuracy.md").write_text(verdict_page(), encoding="utf-8")
     make_papers_index.main()
 
 

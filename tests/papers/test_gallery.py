@@ -15,6 +15,7 @@ from headwise.papers.gallery import (
     story_part,
     write_figures,
 )
+from headwise.papers.rank2026.verdict_page import verdict_page
 from headwise.papers.reproduction import Wanted
 from headwise.runs import Records
 from headwise.runs.attempt import attempt
@@ -39,6 +40,11 @@ def test_the_story_of_the_heads_paper_is_up_to_date():
     page = (DOCS / "rank-or-heads.md").read_text(encoding="utf-8")
     told = page.partition("<!-- recorded -->")[2].partition("<!-- end of recorded -->")[0]
     assert told.strip() == story_part(shown(chosen(["heads2024"]))).strip()
+
+
+def test_the_verdict_on_rank_and_accuracy_is_up_to_date():
+    """Run python docs/make_exhibits.py when this fails."""
+    assert (DOCS / "rank-and-accuracy.md").read_text(encoding="utf-8") == verdict_page()
 
 
 @pytest.fixture

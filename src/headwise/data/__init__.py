@@ -11,6 +11,7 @@ from headwise.data.epochs import (
     as_words,
     cut_validation,
 )
+from headwise.data.hugging_face_sets import read_hugging_face
 from headwise.data.images import LabelledImages, digits, image_folder, patches, standardised
 from headwise.data.incontext import Curriculum, InContext
 from headwise.data.neighbours import (
@@ -30,7 +31,14 @@ from headwise.data.official import (
 )
 from headwise.data.points import Planted, Points, Uniform, effective_dimension
 from headwise.data.samples import Samples
-from headwise.data.sets import KNOWN_SETS, KnownSet, data_folder, open_images, require_sets
+from headwise.data.sets import (
+    KNOWN_SETS,
+    KnownSet,
+    data_folder,
+    open_images,
+    open_texts,
+    require_sets,
+)
 from headwise.data.tasks import Batch, Drawn, Task
 from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
 
@@ -70,9 +78,11 @@ __all__ = [
     "effective_dimension",
     "image_folder",
     "open_images",
+    "open_texts",
     "patches",
     "read_cifar10",
     "read_cifar100",
+    "read_hugging_face",
     "read_imdb",
     "read_svhn",
     "read_text",

@@ -2,8 +2,9 @@
 
 The sub-policies are the published ones for CIFAR-10 and SVHN, and the operations are kornia's. Its
 own ``AutoAugment`` draws one sub-policy for a whole batch, and its scale of magnitudes turns
-brightness 9 into white; here images are grouped by operation, and magnitudes follow the AutoAugment
-paper (Cubuk et al., 2019): a share of the largest strength, with a random sign where one exists.
+brightness 9 into white. Here images are grouped by operation. Magnitudes are read as torchvision
+does: ten values evenly spaced from none to the strongest, with a random sign where one exists. The
+strongest shift is 10 of 32 pixels, as in the authors' code for CIFAR (torchvision: 14.5).
 """
 
 from __future__ import annotations

@@ -24,13 +24,10 @@ from headwise.data.epochs import (
     cut_validation,
 )
 from headwise.data.images import digits
-from headwise.data.official import TextSet, read_imdb
-from headwise.data.sets import KNOWN_SETS, open_images
+from headwise.data.official import TextSet
+from headwise.data.sets import CLASSES, KNOWN_SETS, open_images, open_texts
 from headwise.data.text import Vocabulary
 from headwise.errors import BadInputError
-
-#: Classes of every set.
-CLASSES = {"digits": 10, "cifar10": 10, "cifar100": 100, "svhn": 10, "imdb": 2}
 
 #: Training samples of every set as published.
 PUBLISHED = {"cifar10": 50_000, "cifar100": 50_000, "svhn": 73_257, "imdb": 25_000}
@@ -210,7 +207,7 @@ def text_source(
 
 @lru_cache(maxsize=1)
 def _text_source(name: str, folder: Path, length: int, per_class: int | None) -> tuple[Source, int]:
-    found = read_imdb(folder)
+    found = open_texts(name, folder)
     words = Vocabulary.of("\n".join(without_breaks(found, "train")), "word")
     parts = []
     for part in ("train", "test"):

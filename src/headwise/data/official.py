@@ -209,7 +209,7 @@ def _cifar_part(path: Path, label_key: str, classes: int) -> ImagePart:
             hint="download it again",
         )
     images = data.reshape(-1, CHANNELS, SIDE, SIDE)
-    return ImagePart(images, _checked_labels(content[label_key], len(images), classes, path))
+    return ImagePart(images, checked_labels(content[label_key], len(images), classes, path))
 
 
 def _svhn_part(path: Path) -> ImagePart:
@@ -229,13 +229,14 @@ def _svhn_part(path: Path) -> ImagePart:
             hint="download it again",
         )
     images = np.ascontiguousarray(pixels.transpose(3, 2, 0, 1))
-    found = _checked_labels(labels.astype(np.int64) - 1, len(images), 10, path, first=1)
+    found = checked_labels(labels.astype(np.int64) - 1, len(images), 10, path, first=1)
     return ImagePart(images, (found + 1) % 10)
 
 
-def _checked_labels(
+def checked_labels(
     labels: object, count: int, classes: int, path: Path, first: int = 0
 ) -> np.ndarray:
+    """Labels as whole numbers below the number of classes; ``first`` is what the file calls 0."""
     found = np.asarray(labels)
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise BadInputError(

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from headwise.data import official
-from headwise.data.official import ImagePart, ImageSet
+from headwise.data.hugging_face_sets import holds_hugging_face_set, read_hugging_face
+from headwise.data.official import ImagePart, ImageSet, TextSet
 from headwise.errors import BadInputError, UnreadableFileError
 
 #: The environment variable that names the folder of real data.
@@ -41,9 +42,12 @@ class KnownSet:
     cite: str
 
     def place(self, folder: Path | str) -> Path | None:
-        """Where it lies in a folder; None if something of it is missing."""
+        """Where it lies in a folder: the official files, or what Hugging Face datasets wrote."""
         paths = [Path(folder) / file for file in self.files]
-        return paths[0] if all(path.exists() for path in paths) else None
+        if all(path.exists() for path in paths):
+            return paths[0]
+        other = Path(folder) / self.name
+        return other if holds_hugging_face_set(other) else None
 
 
 KNOWN_SETS = (
@@ -119,6 +123,9 @@ def require_sets(names: Iterable[str], folder: Path | str) -> None:
         )
 
 
+#: Classes of every set.
+CLASSES = {"digits": 10, "cifar10": 10, "cifar100": 100, "svhn": 10, "imdb": 2}
+
 _IMAGE_READERS: dict[str, Callable[[Path], ImageSet]] = {
     "cifar10": official.read_cifar10,
     "cifar100": official.read_cifar100,
@@ -157,15 +164,68 @@ def open_images(name: str, folder: Path | str, cache: Path | str | None = None) 
         )
     folder = Path(folder)
     if cache is None:
-        return _IMAGE_READERS[name](folder)
+        return _read_images(name, folder)
     place = Path(cache) / f"{name}-{_fingerprint(name, folder)}"
     if not (place / "classes.npy").exists():
-        _store(_IMAGE_READERS[name](folder), place)
+        _store(_read_images(name, folder), place)
     parts = [
         ImagePart(*(np.load(place / f"{part}_{kind}.npy", mmap_mode="r") for kind in _KINDS))
         for part in ("train", "test")
     ]
     return ImageSet(name, int(np.load(place / "classes.npy")), *parts)
+
+
+def _read_images(name: str, folder: Path) -> ImageSet:
+    """From the official files, or from a folder that Hugging Face datasets wrote."""
+    if not _written_by_datasets(name, folder):
+        return _IMAGE_READERS[name](folder)
+    found = read_hugging_face(folder / name, name=name, classes=CLASSES[name])
+    if not isinstance(found, ImageSet) or found.train.images.shape[1:] != (3, 32, 32):
+        raise BadInputError(
+            f"expected images of 32 × 32 in {folder / name}, got something else",
+            hint=f"check that this is {name}",
+        )
+    return found
+
+
+def open_texts(name: str, folder: Path | str) -> TextSet:
+    """Open a set of texts, from the official files or as Hugging Face ``datasets`` wrote it.
+
+    Args:
+        name: ``"imdb"``.
+        folder: Where the official files lie, or a folder ``imdb`` written by ``datasets``.
+
+    Returns:
+        The set.
+
+    Raises:
+        BadInputError: There is no such set of texts, or a file holds something else.
+        UnreadableFileError: A file is absent or damaged.
+
+    Example:
+        >>> open_texts("mnist", ".")
+        Traceback (most recent call last):
+        ...
+        headwise.errors.BadInputError: expected imdb, got 'mnist'; pass a set that ...
+    """
+    if name != "imdb":
+        raise BadInputError(
+            f"expected imdb, got {name!r}", hint="pass a set that `headwise data` lists"
+        )
+    folder = Path(folder)
+    if not _written_by_datasets(name, folder):
+        return official.read_imdb(folder)
+    found = read_hugging_face(folder / name, name=name, classes=CLASSES[name])
+    if not isinstance(found, TextSet):
+        raise BadInputError(
+            f"expected texts in {folder / name}, got images", hint=f"check that this is {name}"
+        )
+    return found
+
+
+def _written_by_datasets(name: str, folder: Path) -> bool:
+    known = next(own for own in KNOWN_SETS if own.name == name)
+    return known.place(folder) == folder / name
 
 
 _KINDS = ("images", "labels")
@@ -176,7 +236,7 @@ def _fingerprint(name: str, folder: Path) -> str:
     known = next(own for own in KNOWN_SETS if own.name == name)
     files = [
         file
-        for top in known.files
+        for top in (*known.files, name)
         for file in sorted([folder / top, *(folder / top).glob("*")])
         if file.is_file()
     ]

@@ -15,10 +15,10 @@ from headwise.data import (
     data_folder,
     digits,
     open_images,
-    read_imdb,
     standardised,
 )
 from headwise.data.classification import LEVELS, without_breaks
+from headwise.data.sets import open_texts
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 
@@ -109,5 +109,5 @@ def _training_images(name: str, folder: Path) -> tuple[Tensor, Standardised]:
 
 @lru_cache(maxsize=1)
 def _training_texts(folder: Path) -> tuple[list[str], Vocabulary]:
-    texts = without_breaks(read_imdb(folder), "train")
+    texts = without_breaks(open_texts("imdb", folder), "train")
     return texts, Vocabulary.of("\n".join(texts), level="word")
