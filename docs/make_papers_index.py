@@ -129,7 +129,7 @@ def _verdicts(name: str) -> tuple[str, ...]:
 
 
 def _file(statement: Statement) -> str:
-    return statement.simulate.__module__.rpartition(".")[2] + ".py"
+    return statement.evidence.__module__.rpartition(".")[2] + ".py"
 
 
 def _once(parts: Sequence[str]) -> list[str]:

@@ -29,6 +29,13 @@ def test_the_violator_breaks_hypothesis_and_conclusion(statement):
     assert not planted.meets_conclusion
 
 
+@by_label
+def test_simulation_and_violator_are_measured_alike(statement):
+    """The same evidence with other arguments, so no check can be decided by what was asked."""
+    assert statement.meets.keys() == statement.breaks.keys()
+    assert statement.meets != statement.breaks
+
+
 def test_labels_are_unique():
     assert len({statement.slug for statement in STATEMENTS}) == len(STATEMENTS)
 

@@ -68,9 +68,9 @@ def orthonormality_scale(length: Whole, width: Whole, head_dim: Whole, coherence
 def variation_excess(length: Whole, head_dim: Whole, distance: Real) -> float:
     """Ours: by how much E rank can change when XXᵀ = I + E instead of I, ‖E‖_F = ``distance``.
 
-    The 2d_h columns of queries and keys are N(0, I + E). With ‖E‖₂ ≤ ½ their divergence from
-    N(0, I) is at most d_h‖E‖_F², so by Pinsker the laws differ by ‖E‖_F·√(d_h/2) in total
-    variation, and a rank lies between 1 and n. Continuity is not needed.
+    The 2d_h columns of queries and keys are N(0, I + E). Their divergence from N(0, I) is at most
+    d_h‖E‖_F² for ‖E‖_F ≤ ½, so by Pinsker the laws differ by ‖E‖_F·√(d_h/2) in total variation, and
+    a rank lies between 1 and n. Continuity is not needed; docs/theorems.md has the whole proof.
     """
     n, d = whole("the length", length), whole("the head dimension", head_dim)
     return (n - 1) * float(distance) * math.sqrt(d / 2)

@@ -67,6 +67,7 @@ def _entry(statement: Statement, seed: int) -> str:
         *_rows("if", seen.hypothesis, broken.hypothesis),
         *_rows("then", seen.conclusion, broken.conclusion),
     ]
+    lines += [f"\n**Proof.** {statement.proof}"] * bool(statement.proof)
     return "\n".join(lines) + "\n"
 
 

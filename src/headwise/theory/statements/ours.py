@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,7 @@ from headwise.randomness import stream
 from headwise.spectra import Estimate
 from headwise.theory import barrier
 from headwise.theory.columns import column_share
-from headwise.theory.ensembles import IndependentHead, InputHead, orthonormal
+from headwise.theory.ensembles import Entries, IndependentHead, normal, orthonormal
 from headwise.theory.harmonics import Values, error_lower_bound
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.nearest import heads_error
@@ -20,7 +22,13 @@ from headwise.theory.statements.statement import (
     Statement,
     at_least,
     at_most,
+    columns_used,
+    equal,
     gaussian,
+    gaussian_weights,
+    largest_rank,
+    off_identity,
+    unlinked,
 )
 
 _N = 40
@@ -40,55 +48,42 @@ def _perturbed_rows(seed: int, share: float) -> Evidence:
     )
 
 
-def _below_half_the_gap(seed: int) -> Evidence:
-    return _perturbed_rows(seed, 0.499)
-
-
-def _above_half_the_gap(seed: int) -> Evidence:
-    return _perturbed_rows(seed, 0.501)
-
-
-def _narrow_gaps(scores: Tensor, correlation: float) -> Evidence:
+def _narrow_gaps(seed: int, twins: bool) -> Evidence:
+    """The gaps of rows of independent scores; or of rows in which every score comes twice."""
+    scores = gaussian(seed, "row gaps", 400, _N, _N)
+    if twins:
+        half = scores[..., : _N // 2]
+        scores = torch.cat([half, half + 1e-9], -1)
     top = scores.topk(2, dim=-1).values
     narrow = (top[..., 0] - top[..., 1]).amin(-1) <= barrier.smallest_gap(_N, 0.2)
+    rows = scores.flatten(0, 1)
+    linked = off_identity(rows.mT @ rows / len(rows)) * len(rows) ** 0.5
     return Evidence(
-        (at_most("correlation of two scores of a row", correlation, 0.0),),
+        (at_most("correlation of two scores of a row, standard errors", linked, 6.5),),
         (at_most("P(some row's gap is narrower)", Estimate.of(narrow.double()), 0.2),),
     )
 
 
-def _independent_scores(seed: int) -> Evidence:
-    return _narrow_gaps(gaussian(seed, "row gaps", 400, _N, _N), 0.0)
-
-
-def _twin_keys(seed: int) -> Evidence:
-    scores = gaussian(seed, "row gaps", 400, _N, _N // 2)
-    return _narrow_gaps(torch.cat([scores, scores + 1e-9], -1), 1.0)
-
-
-def _changed_rank(seed: int, inputs: Tensor, head_dim: int, claimed: float) -> Evidence:
-    """E rank of heads of these inputs, if ‖E‖_F is at most what is claimed."""
-    n = len(inputs)
-    error = inputs @ inputs.mT - torch.eye(n, dtype=torch.float64)
-    ratio = simulate_ratio(InputHead(inputs, head_dim), 600, seed)
-    ranks = Estimate(n * ratio.mean, n * ratio.stderr, ratio.draws)
-    allowed = barrier.rank_barrier(n) + barrier.variation_excess(n, head_dim, claimed)
-    return Evidence(
-        (
-            at_most("‖E‖₂", float(torch.linalg.matrix_norm(error, 2)), 0.5),
-            at_most("‖E‖_F", float(error.norm()), claimed),
-        ),
-        (at_most("E rank", ranks, allowed),),
-    )
-
-
-def _small_error(seed: int) -> Evidence:
+def _changed_rank(seed: int, tied: bool) -> Evidence:
+    """E rank for orthonormal inputs with noise, an evenly spread X and a repeated token."""
     exact = orthonormal((12, 16), stream(seed, "exact"))
-    return _changed_rank(seed, exact + 1e-5 * gaussian(seed, "noise", 12, 16), 128, 0.001)
-
-
-def _simplex_error(seed: int) -> Evidence:
-    return _changed_rank(seed, simplex(40), 512, 1e-4)
+    repeated = exact.clone()
+    repeated[1] = repeated[0]
+    close = exact + 1e-5 * gaussian(seed, "noise", 12, 16)
+    hypothesis, conclusion = [], []
+    for name, inputs, head_dim in (
+        ("noise 1e-5", close, 128),
+        ("simplex", simplex(12), 2),
+        ("a repeated token", repeated, 2),
+    ):
+        n, d = inputs.shape
+        query, key = gaussian_weights(seed, 600, d, head_dim, tied)
+        error = inputs @ inputs.mT - torch.eye(n, dtype=torch.float64)
+        excess = barrier.variation_excess(n, head_dim, float(error.norm()))
+        ranks = columns_used(inputs, query, key)
+        hypothesis.append(unlinked(query, key, f"W_q and W_k, {name}"))
+        conclusion.append(at_most(f"E rank, {name}", ranks, barrier.rank_barrier(n) + excess))
+    return Evidence(tuple(hypothesis), tuple(conclusion))
 
 
 def _moved_rank(seed: int, share: float) -> Evidence:
@@ -97,74 +92,68 @@ def _moved_rank(seed: int, share: float) -> Evidence:
     stable = barrier.stable_range(values, 0.4)
     left, right = (torch.linalg.qr(gaussian(seed, side, 5, 5))[0] for side in ("left", "right"))
     worst = torch.where(values >= 0.4, -1.0, 1.0) * share * stable.limit
-    moved = torch.linalg.svdvals(left @ torch.diag(values + worst) @ right)
+    matrix, moved = (left @ torch.diag(one) @ right for one in (values, values + worst))
+    size = float(torch.linalg.matrix_norm(moved - matrix, 2))
+    near = float((torch.linalg.svdvals(matrix) - 0.4).abs().min())
+    rank = int((torch.linalg.svdvals(moved) >= 0.4).sum())
     return Evidence(
-        (at_most("‖P‖₂ over the range", share, 1.0),),
-        (at_most("change of the rank", abs(int((moved >= 0.4).sum()) - stable.rank), 0.0),),
+        (at_most("‖P‖₂ over the distance from ε to a singular value", size / near, 0.9999),),
+        (at_most("change of the rank", abs(rank - stable.rank), 0.0),),
     )
 
 
-def _inside_the_range(seed: int) -> Evidence:
-    return _moved_rank(seed, 0.999)
+def _on_the_sphere(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    return torch.nn.functional.normalize(normal(shape, generator), dim=-1)
 
 
-def _outside_the_range(seed: int) -> Evidence:
-    return _moved_rank(seed, 1.001)
-
-
-def _law(seed: int, head: IndependentHead) -> Evidence:
-    n, d = head.length, head.head_dim
-    keys = head.draw(50, stream(seed, "keys"))[1]
-    spread = Estimate.of(keys.square().sum(-1))
-    variance = float(keys.square().sum(-1).var() / spread.mean**2) * d / 2
+def _law(seed: int, entries: Entries) -> Evidence:
+    n, d = 100, 16
+    head = IndependentHead(n, d, entries)
+    squares = head.draw(50, stream(seed, "keys"))[1].square().sum(-1)
+    # |k|² is χ² with d degrees of freedom: variance 2d, and 12/d + 2 is its excess kurtosis + 2.
+    variance = squares.var() / (2 * d)
+    noise = math.sqrt((2 + 12 / d) / squares.numel())
     return Evidence(
-        (at_least("variance of |k|² over that of χ²", variance, 0.8),),
+        (
+            equal(
+                "variance of |k|² over that of χ²",
+                Estimate(float(variance), noise, squares.numel()),
+                1.0,
+            ),
+        ),
         (at_most("E rank/n", simulate_ratio(head, 200, seed), float(column_share(n, d))),),
     )
 
 
-def _gaussian_head(seed: int) -> Evidence:
-    return _law(seed, IndependentHead(100, 16))
-
-
-def _on_the_sphere(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    entries = torch.randn(shape, generator=generator, dtype=torch.float64)
-    return torch.nn.functional.normalize(entries, dim=-1)
-
-
-def _keys_of_equal_norm(seed: int) -> Evidence:
-    return _law(seed, IndependentHead(100, 16, _on_the_sphere))
-
-
-def _layer(seed: int, forms: Tensor, rank: int, values: Values) -> Evidence:
-    """The error of a layer with least-squares values, against the bound at a claimed rank."""
-    h, r, d = forms.shape
-    found = heads_error(forms, values, seed)
+def _layer(seed: int, values: Values, width: int, heads: int, full: bool) -> Evidence:
+    """The error of a layer with least-squares values, against the bound at rank d/2."""
+    forms = gaussian(seed, "forms", heads, width // 2, width)
+    forms = torch.eye(width, dtype=torch.float64).unsqueeze(0) if full else forms
+    bound = error_lower_bound(width, width // 2, len(forms), values)
     return Evidence(
-        (at_most("rank of a head", r, rank),),
-        (at_least("mean squared error", found, error_lower_bound(d, rank, h, values)),),
+        (at_most("rank of a head", largest_rank(forms), width // 2),),
+        (at_least("mean squared error", heads_error(forms, values, seed), bound),),
     )
 
 
-def _forms(seed: int, width: int, rank: int, heads: int) -> Tensor:
-    return gaussian(seed, "forms", heads, rank, width)
+#: Why "Total variation" is true.
+_TOTAL_VARIATION = """\
+The 2·d_h columns of Q = XW_q and K = XW_k are independent N(0, I + E) vectors in Rⁿ. For
+orthonormal inputs they are N(0, I). Let λ_i be the eigenvalues of E.
 
-
-def _random_heads(seed: int) -> Evidence:
-    return _layer(seed, _forms(seed, 6, 3, 2), 3, Values.ANY)
-
-
-def _full_rank_head(seed: int) -> Evidence:
-    return _layer(seed, torch.eye(6, dtype=torch.float64).unsqueeze(0), 3, Values.ANY)
-
-
-def _random_identity_heads(seed: int) -> Evidence:
-    return _layer(seed, _forms(seed, 8, 4, 24), 4, Values.IDENTITY)
-
-
-def _full_rank_identity_head(seed: int) -> Evidence:
-    return _layer(seed, torch.eye(8, dtype=torch.float64).unsqueeze(0), 4, Values.IDENTITY)
-
+1. *Small E.* Suppose ‖E‖_F ≤ ½, so that every λ_i ≥ −½. One column has the divergence
+   KL(N(0, I+E) ‖ N(0, I)) = ½ Σ (λ_i − ln(1+λ_i)) ≤ ½ Σ λ_i² = ½‖E‖_F², since λ − ln(1+λ) ≤ λ² for
+   λ ≥ −½. Divergences of independent columns add: at most d_h‖E‖_F² for all of them. Pinsker's
+   inequality bounds the total variation by √(KL/2) ≤ ‖E‖_F·√(d_h/2).
+2. The rank of hardmax(QKᵀ) is a function of (Q, K) with values from 1 to n. Its mean therefore
+   changes by at most (n−1) times the total variation. Theorem 2 bounds it at E = 0.
+3. *Large E.* If ‖E‖_F > ½ and d_h ≥ 2, the right-hand side exceeds (1−1/e)n + ½(n−1) + 2e⁻² ≥ n,
+   and a rank is at most n. If d_h = 1, every row chooses the largest or the smallest key, so the
+   rank is at most 2, and Theorem 2's bound is at least 2.3. So X may be any matrix.
+4. *Theorem 1.* A non-zero singular value of a hardmax matrix is the root of a column's count, at
+   least 1, so rank(·, δ) is the rank for 0 < δ ≤ 1 and never larger. With |E_ij| ≤ ε, ‖E‖_F ≤ nε
+   and the excess is at most n²ε√(d_h/2). Because n ≤ d and √(d·d_h) ≤ (d+d_h)/2, it is at most
+   ε·n^(3/2)(d+d_h)/(2√2), which tends to 0 under the hypothesis. ∎"""
 
 OURS = (
     Statement(
@@ -173,8 +162,9 @@ OURS = (
         "docs/theory.md",
         "No score moves by half of its row's gap or more.",
         "No row changes its choice. This is the stability that hardmax has in place of continuity.",
-        _below_half_the_gap,
-        _above_half_the_gap,
+        _perturbed_rows,
+        {"share": 0.499},
+        {"share": 0.501},
     ),
     Statement(
         "Row gaps",
@@ -182,18 +172,21 @@ OURS = (
         "docs/theory.md",
         "Scores of a row are independent N(0, 1).",
         "With probability 1 − η every one of n rows has a gap above δ, where n·P(gap ≤ δ) = η.",
-        _independent_scores,
-        _twin_keys,
+        _narrow_gaps,
+        {"twins": False},
+        {"twins": True},
     ),
     Statement(
         "Total variation",
         Source.OURS,
         "docs/theory.md",
-        "XXᵀ = I + E with ‖E‖₂ ≤ ½; Gaussian weights.",
+        "W_q and W_k have independent N(0, 1) entries; any X, n ≥ 2, with E = XXᵀ − I.",
         "E rank ≤ Theorem 2's bound + (n−1)·‖E‖_F·√(d_h/2). Under Theorem 1's hypothesis the last "
         "term tends to 0, so Theorem 1 holds.",
-        _small_error,
-        _simplex_error,
+        _changed_rank,
+        {"tied": False},
+        {"tied": True},
+        proof=_TOTAL_VARIATION,
     ),
     Statement(
         "Stable range",
@@ -201,8 +194,9 @@ OURS = (
         "docs/theory.md",
         "‖P‖₂ is below the distance from ε to the nearest singular value.",
         "rank(A, ε) = rank(A + P, ε): the sharp form of Proposition 1.",
-        _inside_the_range,
-        _outside_the_range,
+        _moved_rank,
+        {"share": 0.999},
+        {"share": 1.001},
     ),
     Statement(
         "Finite law",
@@ -210,8 +204,9 @@ OURS = (
         "docs/theory.md",
         "Queries and keys are independent N(0, I) in d_h dimensions.",
         "E rank(hardmax)/n ≤ L(n, d_h).",
-        _gaussian_head,
-        _keys_of_equal_norm,
+        _law,
+        {"entries": normal},
+        {"entries": _on_the_sphere},
     ),
     Statement(
         "Lower bound, any values",
@@ -219,16 +214,20 @@ OURS = (
         "docs/theory.md; Theorem 2 of the heads paper made computable",
         "H generalised heads of query-key rank r, value matrices of any form.",
         "E‖f − T‖² ≥ ½ Σ_ℓ λ_ℓ² max(0, N − H·M), M = 2C(r+ℓ−1, ℓ) + C(r+ℓ−3, ℓ−2).",
-        _random_heads,
-        _full_rank_head,
+        _layer,
+        {"values": Values.ANY, "width": 6, "heads": 2, "full": False},
+        {"values": Values.ANY, "width": 6, "heads": 1, "full": True},
     ),
     Statement(
         "Lower bound, values a·I",
         Source.OURS,
         "docs/theory.md; Theorem 2 of the heads paper made computable",
         "The same with value matrices that are multiples of I.",
-        "The same with M = C(r+ℓ−1, ℓ).",
-        _random_identity_heads,
-        _full_rank_identity_head,
+        "The same with M = C(r+ℓ−1, ℓ), as on the slide Combining.",
+        _layer,
+        {"values": Values.IDENTITY, "width": 8, "heads": 24, "full": False},
+        {"values": Values.IDENTITY, "width": 8, "heads": 1, "full": True},
+        finding="The slide prints Σ β_ℓ²(N − H·M), also where H·M exceeds N. Such terms are "
+        "negative and weaken the bound: take max(0, ·). It writes M(d, ℓ); M depends on r and ℓ.",
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -41,117 +43,93 @@ def _temperatures(seed: int, scale: float) -> Evidence:
     )
 
 
-def _normal_temperature(seed: int) -> Evidence:
-    return _temperatures(seed, 1.0)
-
-
-def _usual_initialisation(seed: int) -> Evidence:
-    return _temperatures(seed, 1 / 384)
-
-
 def _coherence(seed: int, width: int) -> Evidence:
     """The largest inner product of 100 independent isotropic unit vectors."""
-    unit = torch.nn.functional.normalize(gaussian(seed, "remark2", 20, 100, width), dim=-1)
+    tokens = gaussian(seed, "remark2", 20, 100, width)
+    unit = torch.nn.functional.normalize(tokens, dim=-1)
     gram = (unit @ unit.mT - torch.eye(100, dtype=torch.float64)).abs().amax((-1, -2))
     return Evidence(
-        (at_least("width over log n", width / 4.605, 50.0),),
+        (at_least("width over log n", tokens.shape[-1] / math.log(tokens.shape[-2]), 50.0),),
         (at_most("max |x_iᵀx_j|", Estimate.of(gram), 0.3),),
     )
 
 
-def _wide_tokens(seed: int) -> Evidence:
-    return _coherence(seed, 384)
-
-
-def _narrow_tokens(seed: int) -> Evidence:
-    return _coherence(seed, 16)
-
-
 def _changed_choices(seed: int, shift: float) -> Evidence:
+    """Scores times 1,000, and for a violator plus a shift that grows from column to column."""
     scores = gaussian(seed, "remark3", _N, _N)
     moved = 1e3 * scores + shift * torch.arange(_N)
     changed = int((scores.argmax(-1) != moved.argmax(-1)).sum())
+    factor = moved / scores
     return Evidence(
-        (at_most("moved apart from the factor", float((moved - 1e3 * scores).abs().max()), 0.0),),
+        (
+            at_least("least factor", float(factor.min()), 1e-9),
+            at_most("largest factor over least", float(factor.max() / factor.min()), 1.0),
+        ),
         (at_most("rows that change their choice", changed, 0.0),),
     )
 
 
-def _scaled(seed: int) -> Evidence:
-    return _changed_choices(seed, 0.0)
+def _overlap(keys: Tensor) -> Estimate:
+    """The mean of k_iᵀk_j/d_h over pairs of different keys, by draw."""
+    n, head_dim = keys.shape[-2:]
+    gram = keys @ keys.mT / head_dim
+    own = torch.diagonal(gram, dim1=-2, dim2=-1).sum(-1)
+    return Estimate.of((gram.sum((-1, -2)) - own) / (n * (n - 1)))
 
 
-def _shifted(seed: int) -> Evidence:
-    return _changed_choices(seed, 1e3)
+def _keys(seed: int, head_dim: int, shared: float) -> Tensor:
+    """Keys of ten orthonormal inputs: Gaussian, with a part that all of them share."""
+    own = gaussian(seed, f"keys {head_dim}", 300, 10, head_dim)
+    return own + shared * gaussian(seed, f"shared {head_dim}", 300, 1, head_dim)
+
+
+def _coherences(keys: Tensor) -> Tensor:
+    gram = keys @ keys.mT / keys.shape[-1] - torch.eye(keys.shape[-2], dtype=torch.float64)
+    return gram.abs().amax((-1, -2))
 
 
 def _projected(seed: int, shared: float) -> Evidence:
     """How often projected orthonormal inputs exceed coherence 0.15."""
-    n, head_dim, epsilon = 10, 1200, 0.15
-    weights = gaussian(seed, "keys", 300, n, head_dim)
-    weights = weights + shared * gaussian(seed, "shared", 300, 1, head_dim)
-    mean = float(weights.mean(1).square().mean()) * n
-    gram = weights @ weights.mT / head_dim - torch.eye(n, dtype=torch.float64)
-    exceeded = Estimate.of((gram.abs().amax((-1, -2)) > epsilon).double())
+    keys, epsilon = _keys(seed, 1200, shared), 0.15
+    _, n, head_dim = keys.shape
+    exceeded = Estimate.of((_coherences(keys) > epsilon).double())
     bound = barrier.coherence_probability(n, head_dim, epsilon)
     return Evidence(
-        (equal("variance of a shared part of the weights", Estimate(mean, 0.005, 300), 1.0),),
+        (
+            equal("mean of k_iᵀk_j/d_h, i ≠ j", _overlap(keys), 0.0),
+            at_least("d_h / log n", head_dim / math.log(n), barrier.log_constant(epsilon)),
+        ),
         (at_most("P(coherence > ε)", exceeded, bound),),
     )
 
 
-def _gaussian_projection(seed: int) -> Evidence:
-    return _projected(seed, 0.0)
-
-
-def _shared_projection(seed: int) -> Evidence:
-    return _projected(seed, 0.8)
-
-
-def _plateaus(seed: int, inputs: Tensor) -> Evidence:
+def _plateaus(seed: int, similar: bool) -> Evidence:
     """The rank of a very wide head less that of independent rows N(0, XXᵀ)."""
+    groups = gaussian(seed, "groups", 8, 16).repeat_interleave(5, 0)
+    inputs = groups + 0.5 * gaussian(seed, "own", _N, 16)
+    inputs = inputs if similar else torch.eye(_N, dtype=torch.float64)
     head = simulate_ratio(WideHead(inputs), 1500, seed)
     rows = simulate_ratio(PlateauHead(inputs), 1500, seed + 1)
     stderr = (head.stderr**2 + rows.stderr**2) ** 0.5
-    off = off_identity(inputs @ inputs.mT)
     return Evidence(
-        (at_most("max |XXᵀ − I|", off, 0.0),),
+        (at_most("max |XXᵀ − I|", off_identity(inputs @ inputs.mT), 0.0),),
         (equal("rank/n: head less rows", Estimate(head.mean - rows.mean, stderr, 3000), 0.0),),
     )
 
 
-def _plateau_of_orthonormal(seed: int) -> Evidence:
-    return _plateaus(seed, torch.eye(_N, dtype=torch.float64))
-
-
-def _plateau_of_similar(seed: int) -> Evidence:
-    groups = gaussian(seed, "groups", 8, 16).repeat_interleave(5, 0)
-    return _plateaus(seed, groups + 0.5 * gaussian(seed, "own", _N, 16))
-
-
 def _constant(seed: int, shared: float) -> Evidence:
     """By what factor coherence falls when the head dimension is four times as large."""
-    found = []
-    for head_dim in (400, 1600):
-        keys = gaussian(seed, f"remark5 {head_dim}", 300, 10, head_dim)
-        keys = keys + shared * gaussian(seed, f"shared {head_dim}", 300, 1, head_dim)
-        gram = keys @ keys.mT / head_dim - torch.eye(10, dtype=torch.float64)
-        found.append(Estimate.of(gram.abs().amax((-1, -2))))
-    small, large = found
+    few, many = _keys(seed, 400, shared), _keys(seed, 1600, shared)
+    small, large = Estimate.of(_coherences(few)), Estimate.of(_coherences(many))
     ratio = small.mean / large.mean
     stderr = ratio * ((small.stderr / small.mean) ** 2 + (large.stderr / large.mean) ** 2) ** 0.5
     return Evidence(
-        (at_most("shared part of the keys", shared, 0.0),),
+        tuple(
+            equal(f"mean of k_iᵀk_j/d_h, i ≠ j, d_h = {keys.shape[-1]}", _overlap(keys), 0.0)
+            for keys in (few, many)
+        ),
         (equal("coherence at d_h over coherence at 4 d_h", Estimate(ratio, stderr, 600), 2.0),),
     )
-
-
-def _gaussian_keys(seed: int) -> Evidence:
-    return _constant(seed, 0.0)
-
-
-def _shared_keys(seed: int) -> Evidence:
-    return _constant(seed, 0.8)
 
 
 RANK_REMARKS = (
@@ -161,8 +139,9 @@ RANK_REMARKS = (
         "3.1",
         "Weights and inputs N(0, 1) of width 384, so that logits are of size 100 and more.",
         "The ε-rank at normal temperature, T = √d_h, is near that of hardmax: within 0.05 n.",
-        _normal_temperature,
-        _usual_initialisation,
+        _temperatures,
+        {"scale": 1.0},
+        {"scale": 1 / 384},
         finding="With logits of the usual initialisation, of size 1, the ε-rank is full.",
     ),
     Statement(
@@ -171,8 +150,9 @@ RANK_REMARKS = (
         "3.1",
         "Tokens are independent isotropic Gaussian vectors of a width far above log n.",
         "They are nearly orthogonal: 100 unit tokens of width 384 have |x_iᵀx_j| ≤ 0.3.",
-        _wide_tokens,
-        _narrow_tokens,
+        _coherence,
+        {"width": 384},
+        {"width": 16},
         finding="Nearly orthogonal here means 0.2; Theorem 1 needs far less than 10⁻⁶.",
     ),
     Statement(
@@ -181,8 +161,12 @@ RANK_REMARKS = (
         "3.1",
         "Scores are multiplied by one factor c > 0.",
         "hardmax(cA) = hardmax(A): no row changes its choice.",
-        _scaled,
-        _shifted,
+        _changed_choices,
+        {"shift": 0.0},
+        {"shift": 1e3},
+        finding="The remark concludes that inputs need not be normalised. A common factor is what "
+        "it covers. Orthogonal inputs of different norms are covered by the proof of Theorem 2, "
+        "which holds for any keys; almost orthonormal ones of different norms by neither.",
     ),
     Statement(
         "Equations 66–69",
@@ -190,9 +174,11 @@ RANK_REMARKS = (
         "A.3",
         "W_k has independent N(0, 1) entries; d_h ≥ C·log n. Printed without constants; the "
         "probability here is Chernoff's.",
-        "k_iᵀk_j ≈ d_h·x_iᵀx_j: P(max |k_iᵀk_j/d_h − x_iᵀx_j| > ε) ≤ 2n²e^(−d_h(ε²/2−ε³/3)/2).",
-        _gaussian_projection,
-        _shared_projection,
+        "k_iᵀk_j ≈ d_h·x_iᵀx_j: P(max |k_iᵀk_j/d_h − x_iᵀx_j| > ε) ≤ 2n²e^(−d_h(ε²/2−ε³/3)/2) for "
+        "orthonormal inputs. So, given W_k, a row of QKᵀ/√d_h is N(0, KKᵀ/d_h), near N(0, XXᵀ).",
+        _projected,
+        {"shared": 0.0},
+        {"shared": 0.8},
     ),
     Statement(
         "Equations 70–72",
@@ -200,8 +186,9 @@ RANK_REMARKS = (
         "A.3",
         "XXᵀ = I (printed: any X) and d_h → ∞.",
         "The rank has the law of the rank of hardmax of independent rows N(0, XXᵀ).",
-        _plateau_of_orthonormal,
-        _plateau_of_similar,
+        _plateaus,
+        {"similar": False},
+        {"similar": True},
         finding="Rows are independent only for orthonormal X. Rows of similar tokens share W_q and "
         "pick alike, so for other X the formula is too high; X·G·Xᵀ with one Gaussian G is right.",
     ),
@@ -212,7 +199,8 @@ RANK_REMARKS = (
         "Linear Gaussian projections.",
         "The constant in d_h = Ω(log n) is of order 1/ε²: four times the head dimension halves the "
         "coherence.",
-        _gaussian_keys,
-        _shared_keys,
+        _constant,
+        {"shared": 0.0},
+        {"shared": 0.8},
     ),
 )

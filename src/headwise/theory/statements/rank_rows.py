@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -16,61 +18,47 @@ from headwise.theory.statements.statement import (
     Statement,
     at_least,
     at_most,
+    columns_used,
     distinct,
     equal,
     gaussian,
     gaussian_weights,
     off_identity,
+    unlinked,
 )
 
 _N = 40
 
 
-def _softmax_row(scores: Tensor, claimed_gap: float) -> Evidence:
-    top, heat = scores.topk(2).values, 0.1
+def _softmax_row(seed: int, top: float) -> Evidence:
+    """One row with δ = 1; all runners-up nearly equal, the case in which the lemma is tightest."""
+    gap, heat = 1.0, 0.1
+    scores = 0.01 * gaussian(seed, "lemma1", _N).clamp(-2, 2)
+    scores[seed % _N] = top
+    first, second = scores.topk(2).values
     distance = 2 * float(1 - torch.softmax(scores / heat, -1).max())
     return Evidence(
-        (at_least("gap", float(top[0] - top[1]), claimed_gap),),
-        (at_most("1-norm", distance, barrier.softmax_to_hardmax(_N, claimed_gap, heat)),),
+        (at_least("gap to the next score", float(first - second), gap),),
+        (at_most("1-norm", distance, barrier.softmax_to_hardmax(_N, gap, heat)),),
     )
 
 
-def _one_clear_maximum(seed: int) -> Evidence:
-    # All runners-up nearly equal: the case in which the lemma is nearly tight.
-    scores = 0.01 * gaussian(seed, "lemma1", _N).clamp(-2, 2)
-    scores[seed % _N] = 1.02
-    return _softmax_row(scores, 1.0)
-
-
-def _gap_too_small(seed: int) -> Evidence:
-    scores = torch.zeros(_N, dtype=torch.float64)
-    scores[seed % _N] = 0.5
-    return _softmax_row(scores, 1.0)
-
-
-def _excess(largest: float) -> Evidence:
-    """Both inequalities of Lemma 2 on a grid of n and of p up to ``largest``, as ratios."""
+def _excess(seed: int, largest: float) -> Evidence:
+    """Both inequalities of Lemma 2 on a grid of n and p, as ratios."""
     first = second = 0.0
+    grid = torch.linspace(0.01, largest, 100 + seed % 7).tolist()
     for n in (*range(1, 30), 100):
-        for p in torch.linspace(0.01, largest, 100).tolist():
+        for p in grid:
             one, two = barrier.exponential_excess_bounds(n, p)
             first = max(first, barrier.exponential_excess(n, p) / one)
             second = max(second, one / two)
     return Evidence(
-        (at_most("largest p", largest, 1.0),),
+        (at_least("least p", min(grid), 0.0), at_most("largest p", max(grid), 1.0)),
         (
             at_most("δ_n(p) over its first bound", first, 1.0),
             at_most("first over second", second, 1.0),
         ),
     )
-
-
-def _small_p(seed: int) -> Evidence:
-    return _excess(1.0 - seed % 2 / 100)
-
-
-def _large_p(seed: int) -> Evidence:
-    return _excess(2.0 + seed % 2 / 100)
 
 
 def _chi_square(choices: Tensor, columns: int) -> float:
@@ -83,12 +71,14 @@ def _chi_square(choices: Tensor, columns: int) -> float:
     return float(((table - expected).square() / expected.clamp(min=1e-9)).sum())
 
 
-def _unequal_rows(seed: int, uniforms: Tensor) -> Evidence:
-    """Rows with probabilities of their own choose by inverting one uniform number each."""
-    n = uniforms.shape[1]
+def _unequal_rows(seed: int, own_draws: bool) -> Evidence:
+    """Rows with chances of their own choose by inverting uniform numbers: their own, or one."""
+    n = 8
+    size = (20000, n if own_draws else 1)
+    uniforms = torch.rand(size, generator=stream(seed, "lemma3"), dtype=torch.float64)
     chances = torch.softmax(gaussian(seed, "lemma3", n, n), -1)
     edges = chances.cumsum(-1)[:, :-1].contiguous()
-    choices = torch.searchsorted(edges, uniforms.T.contiguous()).T
+    choices = torch.searchsorted(edges, uniforms.expand(-1, n).T.contiguous()).T
     used = distinct(choices)
     empty = Estimate(n - used.mean, used.stderr, used.draws)
     limit = barrier.independence_limit(n)
@@ -96,16 +86,6 @@ def _unequal_rows(seed: int, uniforms: Tensor) -> Evidence:
         (at_most("chi-square of two rows", _chi_square(choices, n), limit),),
         (equal("empty columns", empty, barrier.empty_columns(chances)),),
     )
-
-
-def _independent_rows(seed: int) -> Evidence:
-    uniforms = torch.rand(20000, 8, generator=stream(seed, "lemma3"), dtype=torch.float64)
-    return _unequal_rows(seed, uniforms)
-
-
-def _rows_that_share_a_draw(seed: int) -> Evidence:
-    uniforms = torch.rand(20000, 1, generator=stream(seed, "lemma3"), dtype=torch.float64)
-    return _unequal_rows(seed, uniforms.expand(-1, 8))
 
 
 def _moments(seed: int, cosine: float) -> Evidence:
@@ -121,62 +101,21 @@ def _moments(seed: int, cosine: float) -> Evidence:
     off_fourth = (fourth - 1 - 2 * eye).abs() / (8 + 88 * eye).sqrt()
     worst = float(torch.maximum(off_second, off_fourth).max()) * draws**0.5
     return Evidence(
-        (at_most("uᵀv", abs(float(pair[0] @ pair[1])), 0.0),),
+        (at_most("max |[u v]ᵀ[u v] − I|", off_identity(pair @ pair.T), 1e-6),),
         (at_most("largest moment's deviation, standard errors", worst, 5.0),),
     )
 
 
-def _orthogonal_pair(seed: int) -> Evidence:
-    return _moments(seed, 0.0)
-
-
-def _oblique_pair(seed: int) -> Evidence:
-    return _moments(seed, 0.6)
-
-
-def _rank_of(scores: Tensor) -> Estimate:
-    return distinct(scores.argmax(-1))
-
-
-def _theorem_2(inputs: Tensor, query: Tensor, key: Tensor) -> Evidence:
-    n = inputs.shape[0]
-    linked = float((query * key).mean().abs()) * query.numel() ** 0.5
+def _theorem_2(seed: int, tied: bool) -> Evidence:
+    inputs = orthonormal((_N, 64), stream(seed, "theorem2"))
+    query, key = gaussian_weights(seed, 400, 64, 256, tied)
     return Evidence(
         (
             at_most("max |XXᵀ − I|", off_identity(inputs @ inputs.mT), 0.0),
-            at_most("correlation of W_q and W_k, standard errors", linked, 5.0),
+            unlinked(query, key),
         ),
-        (at_most("E rank", _rank_of(inputs @ query @ (inputs @ key).mT), barrier.rank_barrier(n)),),
+        (at_most("E rank", columns_used(inputs, query, key), barrier.rank_barrier(_N)),),
     )
-
-
-def _orthonormal_inputs(seed: int) -> Evidence:
-    inputs = orthonormal((_N, 64), stream(seed, "theorem2"))
-    return _theorem_2(inputs, *gaussian_weights(seed, 400, 64, 256))
-
-
-def _tied_weights(seed: int) -> Evidence:
-    inputs = orthonormal((_N, 64), stream(seed, "theorem2"))
-    query, _ = gaussian_weights(seed, 50, 64, 256)
-    return _theorem_2(inputs, query, query)
-
-
-def _theorem_1(seed: int, inputs: Tensor, head_dim: int) -> Evidence:
-    n, d = inputs.shape
-    query, key = gaussian_weights(seed, 400, d, head_dim)
-    scale = barrier.orthonormality_scale(n, d, head_dim, off_identity(inputs @ inputs.mT))
-    matrices = torch.nn.functional.one_hot((inputs @ query @ (inputs @ key).mT).argmax(-1), n)
-    # Columns of a hardmax matrix are orthogonal; their norms are its singular values.
-    ranks = (matrices.sum(1).double().sqrt() >= 0.5).sum(-1)
-    return Evidence(
-        (at_most("ε·n^(3/2)(d + d_h)", scale, 0.01), at_least("d − n", d - n, 0)),
-        (at_most("E rank(·, ½)", Estimate.of(ranks.double()), barrier.rank_barrier(n)),),
-    )
-
-
-def _almost_orthonormal(seed: int) -> Evidence:
-    exact, noise = orthonormal((_N, 64), stream(seed, "x")), gaussian(seed, "noise", _N, 64)
-    return _theorem_1(seed, exact + 1e-8 * noise, 256)
 
 
 def simplex(corners: int) -> Tensor:
@@ -185,29 +124,43 @@ def simplex(corners: int) -> Tensor:
     return torch.nn.functional.normalize(centred, dim=-1)
 
 
-def _simplex_inputs(seed: int) -> Evidence:
-    return _theorem_1(seed, simplex(20), 2048)
-
-
-def _growth_to_the_limit(seed: int, inputs: Tensor, head_dim: int) -> Evidence:
-    """By how many columns the rank still grows from this head dimension to infinity."""
-    low = simulate_ratio(InputHead(inputs, head_dim), 150, seed)
-    high = simulate_ratio(PlateauHead(inputs), 300, seed + 1)
-    stderr = (low.stderr**2 + high.stderr**2) ** 0.5 * _N
-    growth = Estimate(abs(high.mean - low.mean) * _N, stderr, low.draws + high.draws)
-    factor = head_dim / float(torch.tensor(float(_N)).log())
+def _theorem_1(seed: int, evenly_apart: bool) -> Evidence:
+    """Orthonormal rows with noise of 1e-8, or the corners of a simplex."""
+    inputs = orthonormal((_N, 64), stream(seed, "x")) + 1e-8 * gaussian(seed, "noise", _N, 64)
+    inputs, head_dim = (simplex(20), 2048) if evenly_apart else (inputs, 256)
+    n, d = inputs.shape
+    query, key = gaussian_weights(seed, 400, d, head_dim)
+    scale = barrier.orthonormality_scale(n, d, head_dim, off_identity(inputs @ inputs.mT))
+    matrices = torch.nn.functional.one_hot((inputs @ query @ (inputs @ key).mT).argmax(-1), n)
+    # Columns of a hardmax matrix are orthogonal; their norms are its singular values.
+    ranks = (matrices.sum(1).double().sqrt() >= 0.5).sum(-1)
     return Evidence(
-        (at_least("d_h / log n", factor, barrier.log_constant(0.25)),),
-        (at_most("growth to d_h = ∞, columns", growth, 0.5),),
+        (
+            at_most("ε·n^(3/2)(d + d_h)", scale, 0.01),
+            at_least("d − n", d - n, 0),
+            unlinked(query, key),
+        ),
+        (at_most("E rank(·, ½)", Estimate.of(ranks.double()), barrier.rank_barrier(n)),),
     )
 
 
-def _many_dimensions(seed: int) -> Evidence:
-    return _growth_to_the_limit(seed, torch.eye(_N, dtype=torch.float64), 1024)
-
-
-def _few_dimensions(seed: int) -> Evidence:
-    return _growth_to_the_limit(seed, torch.eye(_N, dtype=torch.float64), 4)
+def _growth_to_the_limit(seed: int, head_dim: int) -> Evidence:
+    """By how many columns the rank still grows from this head dimension to infinity."""
+    inputs = torch.eye(_N, dtype=torch.float64)
+    head = InputHead(inputs, head_dim)
+    _, keys = head.draw(1, stream(seed, "one head"))
+    low = simulate_ratio(head, 150, seed)
+    high = simulate_ratio(PlateauHead(inputs), 300, seed + 1)
+    stderr = (low.stderr**2 + high.stderr**2) ** 0.5 * _N
+    growth = Estimate(abs(high.mean - low.mean) * _N, stderr, low.draws + high.draws)
+    factor = keys.shape[-1] / math.log(keys.shape[-2])
+    return Evidence(
+        (
+            at_most("max |XXᵀ − I|", off_identity(inputs @ inputs.mT), 0.0),
+            at_least("dimensions of a key / log n", factor, barrier.log_constant(0.25)),
+        ),
+        (at_most("growth to d_h = ∞, columns", growth, 0.5),),
+    )
 
 
 RANK_ROWS = (
@@ -217,8 +170,9 @@ RANK_ROWS = (
         "A.1, eq. 3",
         "a ∈ Rⁿ has a unique maximum, δ > 0 above the next score; T > 0.",
         "‖softmax(a/T) − hardmax(a)‖₁ ≤ 2(n−1)e^(−δ/T).",
-        _one_clear_maximum,
-        _gap_too_small,
+        _softmax_row,
+        {"top": 1.02},
+        {"top": 0.5},
     ),
     Statement(
         "Lemma 2",
@@ -227,8 +181,9 @@ RANK_ROWS = (
         "n ≥ 1, p ∈ [0, 1] (printed: p ∈ [0, ∞)).",
         "δ_n(p) = e^(−pn) − (1−p)ⁿ ≤ ½p²n·e^(−p(n−1)), which is ≤ ½p² for n = 1 and "
         "≤ 2e⁻²(1/(n−1) + 1/(n−1)²) for n ≥ 2.",
-        _small_p,
-        _large_p,
+        _excess,
+        {"largest": 1.0},
+        {"largest": 2.0},
         finding="Printed for every p ≥ 0 and false for odd n ≥ 3 beyond p = 1.54 (n = 3) or 1.32 "
         "(n = 25): δ_3(2) = 1.002 against 0.110. The proof replaces (1−p)^k by e^(−pk), which "
         "fails for p > 1 and even k. Theorem 2 uses p ≤ 1 only, so it stands.",
@@ -240,8 +195,9 @@ RANK_ROWS = (
         "The rows of A are independent, not necessarily alike; p_ij = P(a_ij is its row's "
         "maximum); maxima are unique.",
         "The expected number of empty columns of hardmax(A) equals Σ_j Π_i (1 − p_ij).",
-        _independent_rows,
-        _rows_that_share_a_draw,
+        _unequal_rows,
+        {"own_draws": True},
+        {"own_draws": False},
         finding="Unique maxima are not printed and are needed: for a constant matrix every p_ij is "
         "1, the formula says 0, and n − 1 columns are empty.",
     ),
@@ -251,8 +207,9 @@ RANK_ROWS = (
         "A.1",
         "G has independent N(0, 1) entries; u and v are orthogonal unit vectors.",
         "Gu and Gv are independent N(0, I).",
-        _orthogonal_pair,
-        _oblique_pair,
+        _moments,
+        {"cosine": 0.0},
+        {"cosine": 0.6},
     ),
     Statement(
         "Theorem 2",
@@ -260,8 +217,9 @@ RANK_ROWS = (
         "A.1, eqs 30–33",
         "W_q and W_k have independent N(0, 1) entries; XXᵀ = I exactly; n ≥ 2; any d_h.",
         "E rank(hardmax(XW_qW_kᵀXᵀ)) ≤ (1−1/e)n + 2e⁻²(1 + 1/(n−1))².",
-        _orthonormal_inputs,
-        _tied_weights,
+        _theorem_2,
+        {"tied": False},
+        {"tied": True},
     ),
     Statement(
         "Theorem 1, barrier",
@@ -270,24 +228,27 @@ RANK_ROWS = (
         "As Theorem 2, but XXᵀ = I + E with |E_ij| ≤ ε = o(1/(n^(3/2)(d+d_h))), d ≥ n, n large, "
         "δ small.",
         "E rank(hardmax(XW_qW_kᵀXᵀ), δ) ≤ (1−1/e)n + O(1); here with Theorem 2's constant.",
-        _almost_orthonormal,
-        _simplex_inputs,
+        _theorem_1,
+        {"evenly_apart": False},
+        {"evenly_apart": True},
         finding="The proof takes hardmax for continuous; it is not (see Gap lemma). The theorem "
         "stands: Total variation proves it without continuity. Its hypothesis is far stricter than "
         "Gaussian inputs of width 384, where ε·n^(3/2)(d+d_h) is about 10⁵; and a simplex, with "
-        "|E_ij| = 1/(n−1), exceeds the bound.",
+        "|E_ij| = 1/(n−1), exceeds the bound. The text adds that almost orthonormality allows "
+        "exponentially many vectors; not here: ε < 1/n makes XXᵀ invertible, so n ≤ d.",
     ),
     Statement(
         "Theorem 1, saturation",
         Source.RANK_PAPER,
-        "3.1, after eq. 2",
-        "As above, and d_h = Ω(log n); here d_h ≥ C·log n with C of Remark 5 at ε = ¼.",
+        "3.1, after eq. 2, and A.3",
+        "As above, and d_h = Ω(log n); here XXᵀ = I and d_h ≥ C·log n with C of Remark 5 at ε = ¼.",
         "The expected rank is approximately independent of d_h: it grows by less than half a "
         "column to d_h = ∞ (n = 40).",
-        _many_dimensions,
-        _few_dimensions,
+        _growth_to_the_limit,
+        {"head_dim": 1024},
+        {"head_dim": 4},
         finding="No constant is enough for all n: with d_h = C·log n the share of the barrier "
         "tends to 0, because it depends on t⁴/d_h, t² ≈ 2 ln n. A fixed share needs (log n)²; a "
-        "fixed gain per step, the paper's rule in Table 1, needs log n.",
+        "fixed gain per step, the paper's rule in Table 1, needs about log n.",
     ),
 )

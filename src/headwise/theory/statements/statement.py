@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -91,8 +92,17 @@ class Evidence:
 class Statement:
     """One theorem, lemma or remark, in a form that can fail.
 
-    ``simulate`` must meet hypothesis and conclusion; ``violate`` must break both, which shows
-    that the conclusion needs the hypothesis. ``finding`` says where the printed form errs.
+    Attributes:
+        label: Its name.
+        source: Who states it.
+        place: Where.
+        hypothesis: What it assumes, in words.
+        conclusion: What it concludes, in words.
+        evidence: Draws objects with a seed, and measures hypothesis and conclusion on them.
+        meets: Arguments of ``evidence`` with which both must hold.
+        breaks: Arguments with which both must fail: the conclusion needs the hypothesis.
+        finding: Where the printed form errs, or how far it reaches.
+        proof: Why it is true, in Markdown, where no paper has the proof.
     """
 
     label: str
@@ -100,9 +110,19 @@ class Statement:
     place: str
     hypothesis: str
     conclusion: str
-    simulate: Callable[[int], Evidence]
-    violate: Callable[[int], Evidence]
+    evidence: Callable[..., Evidence]
+    meets: Mapping[str, Any]
+    breaks: Mapping[str, Any]
     finding: str = ""
+    proof: str = ""
+
+    def simulate(self, seed: int) -> Evidence:
+        """Measure objects that satisfy the hypothesis."""
+        return self.evidence(seed, **self.meets)
+
+    def violate(self, seed: int) -> Evidence:
+        """Measure objects that break it."""
+        return self.evidence(seed, **self.breaks)
 
     @property
     def slug(self) -> str:
@@ -134,10 +154,19 @@ def gaussian(seed: int, name: str, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=stream(seed, name), dtype=torch.float64)
 
 
-def gaussian_weights(seed: int, draws: int, width: int, head_dim: int) -> tuple[Tensor, Tensor]:
-    """Independent N(0, 1) query and key weights, one pair per draw."""
+def gaussian_weights(
+    seed: int, draws: int, width: int, head_dim: int, tied: bool = False
+) -> tuple[Tensor, Tensor]:
+    """N(0, 1) query and key weights, one pair per draw: independent, or the same twice."""
     shape = (draws, width, head_dim)
-    return gaussian(seed, "query weights", *shape), gaussian(seed, "key weights", *shape)
+    query = gaussian(seed, "query weights", *shape)
+    return query, query if tied else gaussian(seed, "key weights", *shape)
+
+
+def unlinked(one: Tensor, two: Tensor, name: str = "W_q and W_k") -> Check:
+    """The check that two arrays of N(0, 1) entries are not correlated entry by entry."""
+    size = float((one * two).mean().abs()) * one.numel() ** 0.5
+    return at_most(f"correlation of {name}, standard errors", size, 5.0)
 
 
 def off_identity(matrix: Tensor) -> float:
@@ -145,7 +174,17 @@ def off_identity(matrix: Tensor) -> float:
     return float((matrix - torch.eye(len(matrix), dtype=matrix.dtype)).abs().max())
 
 
+def largest_rank(matrices: Tensor) -> int:
+    """The largest rank of a batch of matrices."""
+    return int(torch.linalg.matrix_rank(matrices).max())
+
+
 def distinct(choices: Tensor) -> Estimate:
     """The mean number of distinct columns that the rows of each matrix choose."""
     used = [len(torch.unique(row)) for row in choices]
     return Estimate.of(torch.tensor(used, dtype=torch.float64))
+
+
+def columns_used(inputs: Tensor, query: Tensor, key: Tensor) -> Estimate:
+    """The mean rank of hardmax(XW_q W_kᵀXᵀ)."""
+    return distinct((inputs @ query @ (inputs @ key).mT).argmax(-1))
