@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from headwise.attention import Causal, HeadGeometry, mha
-from headwise.attention.masks import Allowed, SlidingWindow
+from headwise.attention.masks import EVERYTHING, Allowed, SlidingWindow
 from headwise.errors import BadInputError
 from headwise.models import EncoderStack
 from headwise.probing import scan, sentences, summary, write_report
@@ -199,3 +199,25 @@ def test_the_page_needs_no_other_host_and_names_every_layer(tmp_path):
     assert text.count("<svg") == 12
     assert "blocks.1.attention" in text
     assert "src=" not in text
+
+
+@pytest.mark.parametrize("mask", [EVERYTHING, Causal()])
+def test_long_sequences_are_measured_without_the_matrix(mask):
+    tokens = torch.randn(1, 300, 12, generator=torch.Generator().manual_seed(5))
+    built = EncoderStack(HeadGeometry.standard(12, heads=2), depth=1, mlp_width=16)
+    with torch.no_grad():
+        built.blocks[0].attention.projection.query.weight.mul_(8)
+    dense = scan(built, (tokens, mask))
+    free = scan(built, (tokens, mask), longest_dense=200)
+    assert "matrix" in free.notes[0]
+    for one, other in zip(dense.rows, free.rows, strict=True):
+        assert (one.method, other.method) == ("dense", "matrix-free")
+        for name in ("hardmax_rank", "output_rank", "query_key_rank", "logit_rank", "law"):
+            assert getattr(one, name) == getattr(other, name), name
+        assert other.stable_rank == pytest.approx(one.stable_rank, rel=1e-4)
+        assert other.logit_scale == pytest.approx(one.logit_scale, rel=1e-9)
+        error = other.effective_rank_error
+        assert abs(other.effective_rank - one.effective_rank) < 4 * error + 1e-3
+        assert (other.rank_low, other.rank) == (None, None)
+        assert other.energy_90 in (None, one.energy_90)
+        assert other.coarse_rank in (None, one.coarse_rank)

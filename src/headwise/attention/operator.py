@@ -6,14 +6,16 @@ values. Rows are taken a chunk at a time, so memory stays O(n·k) for blocks of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from headwise.attention.fused_products import SHORT, WIDEST, FusedProducts, fused_kernels
 from headwise.attention.mask_arguments import MaskLike, as_mask
 from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask
 from headwise.attention.scores import Ties, checked_pair, checked_temperature
@@ -53,6 +55,7 @@ class AttentionOperator:
     temperature: float | None = None
     mask: MaskLike = EVERYTHING
     dtype: torch.dtype = torch.float64
+    _kernels: FusedProducts | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         queries, keys = checked_pair(self.queries, self.keys)
@@ -61,22 +64,35 @@ class AttentionOperator:
         object.__setattr__(self, "keys", keys.to(self.dtype))
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "mask", as_mask(self.mask))
-        self._refuse_masked_rows()
+        if "[" in as_mask(self.mask).name:  # rules by position leave every query a key
+            self._refuse_masked_rows()
+        kernels = fused_kernels(self.queries, as_mask(self.mask))
+        object.__setattr__(self, "_kernels", kernels)
 
     @property
     def shape(self) -> torch.Size:
         """(..., queries, keys)."""
         return torch.Size([*self.queries.shape[:-1], self.keys.shape[-2]])
 
+    @property
+    def scale(self) -> float:
+        """What q·k is multiplied by: one over the temperature."""
+        assert self.temperature is not None
+        return 1 / self.temperature
+
     def matmat(self, block: Tensor) -> Float[Tensor, "*batch n k"]:
         """Multiply A by a block of columns: attention with the block as values."""
         values = self._as_block(block, self.shape[-1])
+        if self._kernels is not None and values.shape[-1] <= WIDEST:
+            return self._kernels.product(self.queries, self.keys, values, self.scale)
         chunks_of_rows = self._row_chunks(values.shape[-1])
         return torch.cat([self._attend(rows, values) for rows in chunks_of_rows], dim=-2)
 
     def rmatmat(self, block: Tensor) -> Float[Tensor, "*batch m k"]:
         """Multiply Aᵀ by a block of columns: the gradient of attention by its values."""
         block = self._as_block(block, self.shape[-2])
+        if self._kernels is not None and block.shape[-1] <= WIDEST:
+            return self._kernels.transposed(self.queries, self.keys, block, self.scale)
         shape = (*self.shape[:-2], self.shape[-1], block.shape[-1])
         values = torch.zeros(shape, dtype=self.dtype, device=block.device, requires_grad=True)
         total = torch.zeros_like(values, requires_grad=False)
@@ -86,14 +102,34 @@ class AttentionOperator:
             total += torch.autograd.grad(mixed, values, block[..., rows, :])[0]
         return total
 
+    def frobenius(self) -> float:
+        """Return ‖A‖_F of one matrix, exactly up to rounding and without the matrix.
+
+        The squares of a row of weights are exp(2l − 2·logsum), so two sums per row are enough:
+        that of the logits, and that of the logits at half the temperature.
+        """
+        if self._kernels is not None:
+            single, double = (
+                self._kernels.row_sums(self.queries, self.keys, factor * self.scale)
+                for factor in (1, 2)
+            )
+            return math.sqrt(float((double - 2 * single).double().exp2().sum()))
+        energy = 0.0
+        for rows in self._row_chunks(columns=1):
+            logits = self.queries[..., rows, :] @ self.keys.mT * self.scale
+            bias = self._bias(rows)
+            logits = logits if bias is None else logits + bias
+            single, double = (torch.logsumexp(each, -1) for each in (logits, 2 * logits))
+            energy += float((double - 2 * single).double().exp().sum())
+        return math.sqrt(energy)
+
     def _attend(self, rows: slice, values: Tensor) -> Tensor:
-        assert self.temperature is not None
         return scaled_dot_product_attention(
             self.queries[..., rows, :],
             self.keys,
             values,
             attn_mask=self._bias(rows),
-            scale=1 / self.temperature,
+            scale=self.scale,
         )
 
     def _bias(self, rows: slice) -> Tensor | None:
@@ -120,7 +156,7 @@ class AttentionOperator:
         if short and columns == self.queries.shape[-1] and isinstance(self.mask, Everything):
             return chunks(self.shape[-2], self.shape[-2])
         across = self.shape.numel() // self.shape[-2]
-        return chunks(self.shape[-2], max(1, _logits_at_once(self.queries.device) // across))
+        return chunks(self.shape[-2], max(1, logits_at_once(self.queries.device) // across))
 
     def _as_block(self, block: Tensor, size: int) -> Tensor:
         if block.shape[:-1] != (*self.shape[:-2], size):
@@ -141,7 +177,8 @@ def streaming_argmax(
 ) -> Int[Tensor, "*batch n"]:
     """Find the key with the highest score for each query, without the whole matrix.
 
-    Scores are computed in the dtype of the input; float32 and below may decide near ties
+    On a GPU a fused kernel serves 16 bits, and float32 with ``equals="exactly"``, without a mask or
+    causal. Scores are computed in the dtype of the input; float32 and below may decide near ties
     differently from float64. Scores that rounding does not separate are ties, so a key that occurs
     twice counts once. Memory is bounded for any number of queries and keys.
 
@@ -161,9 +198,14 @@ def streaming_argmax(
     """
     queries, keys = checked_pair(queries, keys)
     shape = torch.Size([*queries.shape[:-1], keys.shape[-2]])
+    rule = as_mask(mask)
+    if equals == "exactly" or queries.dtype in SHORT:
+        kernels = fused_kernels(queries, rule)
+        if kernels is not None:
+            return kernels.argmax(queries, keys)
     ties = Ties.of(queries, keys) if equals == "within rounding" else None
-    seek = _Seek(queries, keys, as_mask(mask), Grid.whole(shape, queries.device), ties)
-    at_once = max(1, _logits_at_once(queries.device) // shape[:-2].numel())
+    seek = _Seek(queries, keys, rule, Grid.whole(shape, queries.device), ties)
+    at_once = max(1, logits_at_once(queries.device) // shape[:-2].numel())
     tallest, widest = GPU_TILE if queries.is_cuda else CPU_TILE
     height = min(shape[-2], tallest, at_once)
     width = min(at_once // height, widest)
@@ -195,7 +237,8 @@ def hardmax_rank(
     return hit.scatter_(-1, found, True).sum(-1)
 
 
-def _logits_at_once(device: torch.device) -> int:
+def logits_at_once(device: torch.device) -> int:
+    """Return how many logits may be in memory at one time."""
     return LOGITS_AT_ONCE * (GPU_FACTOR if device.type == "cuda" else 1)
 
 

@@ -97,7 +97,7 @@ def load_model(source: Source, *, dtype: torch.dtype | None = None) -> nn.Module
     _refuse_too_large(source, config, dtype)
     if source.gguf is not None and dtype is None:
         dtype = torch.float32  # the weights are unpacked from a few bits
-    chosen = {} if dtype is None else {"dtype": dtype}
+    chosen: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     return _from(source, library.AutoModel, **chosen).eval()
 
 

@@ -186,9 +186,10 @@ def _attend_fused(module: nn.Module, *given: Any, **named: Any) -> Any:
 
     causal = named.get("is_causal")
     causal = getattr(module, "is_causal", True) if causal is None else causal
+    query = given[0] if given else named["query"]
     mask = given[3] if len(given) > 3 else named.get("attention_mask")
     # A causal mask that the kernel applies by itself is not made.
-    alone = mask is None and bool(causal) and given[0].shape[2] > 1
+    alone = mask is None and bool(causal) and query.shape[2] > 1
     inputs = _reported(module, given, named | {"is_causal": alone})
     if inputs.get("softcap") is not None or inputs.get("s_aux") is not None:
         if alone:

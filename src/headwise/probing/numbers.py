@@ -101,7 +101,11 @@ def output_rank(matrix: Tensor, values: Tensor | None) -> float | None:
     """Return the least k for which a matrix of rank k is within 1 % of A·V."""
     if values is None:
         return None
-    mixed = matrix @ values[0, 0].double()
+    return output_rank_of(matrix @ values[0, 0].double())
+
+
+def output_rank_of(mixed: Tensor) -> float:
+    """Return the least k for which a matrix of rank k is within 1 % of this one."""
     return float(_rank_to_share(torch.linalg.eigvalsh(mixed.mT @ mixed)))
 
 

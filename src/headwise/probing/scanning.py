@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from headwise.attention.view import AttentionMaps, AttentionView
 from headwise.errors import BadInputError
+from headwise.probing.long_heads import long_numbers
 from headwise.probing.numbers import HeadNumbers, form_ranks, head_numbers, law_rank
 from headwise.probing.reading import Read, capture
 from headwise.probing.rows import HeadRow, Scan
@@ -229,7 +230,11 @@ class _Pass:
             started = time.perf_counter()
             yield row
 
-    def _numbers(self, view: Any) -> HeadNumbers:
+    def _numbers(self, view: Read) -> HeadNumbers:
+        """Measure one head on one sequence; a softcap or sinks need the matrix at any length."""
+        plain = isinstance(view, AttentionView) and view.softcap is None and view.sinks is None
+        if plain and min(view.shape[-2:]) > self.asked.longest_dense:
+            return long_numbers(view)
         return head_numbers(view)
 
     def result(self, model: nn.Module) -> Scan:

@@ -39,7 +39,7 @@ class StoredRows:
 
     def __init__(self, store: Store, model: nn.Module, batch: Any, *, longest_dense: int) -> None:
         self._store = store
-        self._facts = {"model": content_of(model.state_dict()), "inputs": content_of(batch)}
+        self._model, self._inputs = content_of(model.state_dict()), content_of(batch)
         self._longest_dense = longest_dense
 
     def known(self, layer: str, heads: list[int]) -> dict[int, HeadRow]:
@@ -54,7 +54,13 @@ class StoredRows:
         self._store.put(spec, Answer(spec.key, (asdict(row),), stamp(spec, "cpu", seconds)))
 
     def _spec(self, layer: str, head: int) -> ScannedHead:
-        return ScannedHead(**self._facts, layer=layer, head=head, longest_dense=self._longest_dense)
+        return ScannedHead(
+            model=self._model,
+            inputs=self._inputs,
+            layer=layer,
+            head=head,
+            longest_dense=self._longest_dense,
+        )
 
 
 def content_of(value: Any) -> str:
