@@ -232,8 +232,12 @@ class _Pass:
 
     def _numbers(self, view: Read) -> HeadNumbers:
         """Measure one head on one sequence; a softcap or sinks need the matrix at any length."""
-        plain = isinstance(view, AttentionView) and view.softcap is None and view.sinks is None
-        if plain and min(view.shape[-2:]) > self.asked.longest_dense:
+        if (
+            isinstance(view, AttentionView)
+            and view.softcap is None
+            and view.sinks is None
+            and min(view.shape[-2:]) > self.asked.longest_dense
+        ):
             return long_numbers(view)
         return head_numbers(view)
 
