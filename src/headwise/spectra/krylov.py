@@ -129,10 +129,8 @@ class _Walk:
 
 
 def _apart(block: Tensor, basis: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Split a block into its part in the basis and new orthonormal columns with coefficients.
-
-    Twice is enough: one pass of Gram–Schmidt leaves what rounding put back.
-    """
+    """Split a block into its part in the basis and new orthonormal columns with coefficients."""
+    # Twice is enough: one pass of Gram–Schmidt leaves what rounding put back.
     inside = basis.mT @ block
     block = block - basis @ inside
     again = basis.mT @ block
