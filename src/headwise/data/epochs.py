@@ -21,7 +21,7 @@ from headwise.randomness import stream
 class Labelled(NamedTuple):
     """Inputs as they are stored (bytes, word ids and lengths) and their classes.
 
-    Args:
+    Attributes:
         inputs: The stored inputs.
         labels: The class of each sample.
 

@@ -16,7 +16,7 @@ from torch import Tensor
 class Batch(NamedTuple):
     """What a model is given, and what its outputs are compared with.
 
-    Args:
+    Attributes:
         inputs: The model's inputs.
         targets: The targets of the loss.
 
