@@ -1,0 +1,90 @@
+"""The Hugging Face families that can be cut, and where their attention maps are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import nn
+
+from headwise.errors import BadInputError
+
+#: Model types and the class that is saved: decoders with rotary positions, and an encoder.
+FAMILIES = {
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "bert": "BertModel",
+}
+
+#: How keys are cut: see ``modeling_headwise``.
+Keys = Literal["pairs", "latent", "factors"]
+
+
+@dataclass(frozen=True)
+class AttentionParts:
+    """The four maps of one attention layer, and its shape."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    output: nn.Linear
+    heads: int
+    kv_heads: int
+
+    @property
+    def head_dim(self) -> int:
+        """The dimension of a head."""
+        return self.key.out_features // self.kv_heads
+
+    @property
+    def width(self) -> int:
+        """The width of the tokens."""
+        return self.key.in_features
+
+
+def refuse_unsupported(config: Any) -> None:
+    """Refuse a model type that cannot be cut, and name those that can."""
+    kind = getattr(config, "model_type", None)
+    known = ", ".join(FAMILIES)
+    if kind not in FAMILIES:
+        raise BadInputError(
+            f"expected a model of type {known}, got {kind}", hint="choose a model of these types"
+        )
+    if getattr(config, "headwise", None):
+        raise BadInputError(
+            "expected a model that was not cut before, got one that headwise wrote",
+            hint="cut the original to the smaller size",
+        )
+    rotary = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+    if kind != "bert" and rotary != "default":
+        raise BadInputError(
+            f"expected rotary positions of type default, got {rotary}",
+            hint="choose a model without scaled rotary positions",
+        )
+
+
+def attention_parts(model: Any) -> list[AttentionParts]:
+    """Return the maps of every attention layer of a supported model, in order."""
+    config = model.config
+    refuse_unsupported(config)
+    heads = config.num_attention_heads
+    if is_encoder(config):
+        return [
+            AttentionParts(
+                own.query, own.key, own.value, layer.attention.output.dense, heads, heads
+            )
+            for layer in model.base_model.encoder.layer
+            for own in [layer.attention.self]
+        ]
+    kv_heads = getattr(config, "num_key_value_heads", None) or heads
+    return [
+        AttentionParts(own.q_proj, own.k_proj, own.v_proj, own.o_proj, heads, kv_heads)
+        for layer in model.base_model.layers
+        for own in [layer.self_attn]
+    ]
+
+
+def is_encoder(config: Any) -> bool:
+    """Whether the model is an encoder: no rotary positions, no KV cache."""
+    return config.model_type == "bert"

@@ -1,0 +1,227 @@
+"""Models whose attention was cut by headwise: the file that saved folders carry.
+
+It needs torch and transformers alone. ``config.headwise`` holds the base class and, for each layer,
+what is left of keys and values:
+
+| keys | meaning |
+|---|---|
+| full | as in the original |
+| factors | no rotary positions: queries and keys of a lower rank |
+| pairs | rotary positions: some rotation pairs are left, with their own angles |
+| latent | rotary positions: a vector of a lower rank is cached, and keys are restored from it |
+
+Values always have a lower rank of their own; the output map reads them directly.
+"""
+
+import torch
+import transformers
+from torch import nn
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+
+def eager_attention_forward(module, query, key, value, attention_mask, scaling, dropout=0.0, **_):
+    """Attend step by step, as the eager functions of transformers do."""
+    groups = module.num_key_value_groups
+    key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+    weights = query @ key.transpose(2, 3) * scaling
+    if attention_mask is not None:
+        weights = weights + attention_mask
+    weights = nn.functional.softmax(weights, dim=-1, dtype=torch.float32).to(query.dtype)
+    weights = nn.functional.dropout(weights, p=dropout, training=module.training)
+    return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+def turned(states, cosine, sine):
+    """Turn pairs of dimensions (i, i + m) by angles of shape (batch, heads or 1, n, m)."""
+    first, second = states.chunk(2, dim=-1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+
+
+class CutAttention(nn.Module):
+    """What every cut layer shares: heads, the call of the attention function, the scale."""
+
+    def __init__(self, config, layer_idx, cut):
+        super().__init__()
+        self.config, self.layer_idx = config, layer_idx
+        self.heads = config.num_attention_heads
+        self.kv_heads = getattr(config, "num_key_value_heads", None) or self.heads
+        self.num_key_value_groups = self.heads // self.kv_heads
+        self.keys, self.rank, self.value_rank = cut["keys"], cut["rank"], cut["value_rank"]
+        whole = getattr(config, "head_dim", None) or config.hidden_size // self.heads
+        self.scaling = whole**-0.5
+        self.whole = whole
+
+    def split(self, states, heads):
+        """Return (batch, heads, n, rank)."""
+        return states.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+    def attend(self, query, key, value, attention_mask, dropout, **named):
+        """Attend by the function that the config names."""
+        function = ALL_ATTENTION_FUNCTIONS.get_interface(
+            self.config._attn_implementation, eager_attention_forward
+        )
+        output, weights = function(
+            self,
+            query,
+            key,
+            value,
+            attention_mask,
+            dropout=dropout if self.training else 0.0,
+            scaling=self.scaling,
+            **named,
+        )
+        return output.flatten(-2).contiguous(), weights
+
+
+class CutDecoderAttention(CutAttention):
+    """Attention of Llama, Mistral and Qwen2 with fewer dimensions for keys and values."""
+
+    def __init__(self, config, layer_idx, cut, old):
+        super().__init__(config, layer_idx, cut)
+        self.is_causal, self.dropout = True, config.attention_dropout
+        self.sliding_window = getattr(
+            old, "sliding_window", getattr(config, "sliding_window", None)
+        )
+        width, biased = config.hidden_size, old.k_proj.bias is not None
+        latent = self.keys == "latent"
+        asked = self.whole if latent else self.rank
+        self.q_proj = nn.Linear(width, self.heads * asked, bias=biased)
+        self.k_proj = nn.Linear(width, self.rank if latent else self.kv_heads * asked, bias=biased)
+        self.v_proj = nn.Linear(width, self.kv_heads * self.value_rank, bias=biased)
+        self.o_proj = nn.Linear(
+            self.heads * self.value_rank, width, bias=old.o_proj.bias is not None
+        )
+        if latent:
+            self.k_restore = nn.Linear(self.rank, self.kv_heads * self.whole, bias=False)
+        if self.keys == "pairs":
+            pairs = torch.zeros(self.kv_heads, self.rank // 2, dtype=torch.int64)
+            self.register_buffer("pairs", pairs)
+
+    def forward(
+        self,
+        hidden_states,
+        position_embeddings,
+        attention_mask=None,
+        past_key_values=None,
+        **named,
+    ):
+        """Project, turn, cache, attend; the cache holds what is left of keys and values."""
+        query = self.split(self.q_proj(hidden_states), self.heads)
+        value = self.split(self.v_proj(hidden_states), self.kv_heads)
+        key = self.k_proj(hidden_states)
+        key = key.unsqueeze(1) if self.keys == "latent" else self.split(key, self.kv_heads)
+        angles = position_embeddings
+        if self.keys != "latent":
+            query, key = self._turned(query, key, *angles)
+        if past_key_values is not None:
+            key, value = past_key_values.update(key, value, self.layer_idx)
+        if self.keys == "latent":
+            query, key = self._restored(query, key, *angles)
+        named.setdefault("sliding_window", self.sliding_window)
+        output, weights = self.attend(query, key, value, attention_mask, self.dropout, **named)
+        return self.o_proj(output), weights
+
+    def _turned(self, query, key, cosine, sine):
+        half = cosine.shape[-1] // 2
+        cosine, sine = cosine[:, None, :, :half], sine[:, None, :, :half]
+        if self.keys == "full":
+            return turned(query, cosine, sine), turned(key, cosine, sine)
+        own = [self._of_pairs(each) for each in (cosine, sine)]
+        shared = [each.repeat_interleave(self.num_key_value_groups, dim=1) for each in own]
+        return turned(query, *shared), turned(key, *own)
+
+    def _of_pairs(self, table):
+        """Return (batch, kv_heads, n, m): the entries of the pairs that each head has."""
+        return table[..., self.pairs].squeeze(1).transpose(1, 2)
+
+    def _restored(self, query, key, cosine, sine):
+        """Turn by places in the cache: logits depend on distances alone."""
+        half = cosine.shape[-1] // 2
+        query = turned(query, cosine[:, None, :, :half], sine[:, None, :, :half])
+        key = self.split(self.k_restore(key.squeeze(1)), self.kv_heads)
+        return query, turned(key, *self._past_angles(key, cosine, sine))
+
+    def _past_angles(self, key, cosine, sine):
+        """Return the angles of all cached tokens, from those of the tokens of this call."""
+        length, half = key.shape[2], cosine.shape[-1] // 2
+        now = cosine.shape[1]
+        if length == now:
+            return cosine[:, None, :, :half], sine[:, None, :, :half]
+        steps = torch.arange(1 - length, 1, device=key.device)
+        back = steps[:, None] * self._frequencies(key.device)
+        last_cosine, last_sine = cosine[:, None, -1:, :half], sine[:, None, -1:, :half]
+        c, s = back.cos(), back.sin()
+        rows = (last_cosine * c - last_sine * s, last_sine * c + last_cosine * s)
+        return tuple(each.to(key.dtype) for each in rows)
+
+    def _frequencies(self, device):
+        """Return the angle of each pair for one step of position."""
+        if getattr(self, "_steps", None) is None or self._steps.device != device:
+            base = self.config.rope_parameters["rope_theta"]
+            powers = torch.arange(0, self.whole, 2, device=device).float() / self.whole
+            self._steps = (1.0 / base**powers).double()  # as transformers rounds them
+        return self._steps
+
+
+class CutBertAttention(CutAttention):
+    """Self-attention of BERT with fewer dimensions for queries and keys, and for values."""
+
+    def __init__(self, config, layer_idx, cut, old):
+        super().__init__(config, layer_idx, cut)
+        self.is_causal, self.dropout = False, config.attention_probs_dropout_prob
+        width = config.hidden_size
+        self.query = nn.Linear(width, self.heads * self.rank)
+        self.key = nn.Linear(width, self.heads * self.rank)
+        self.value = nn.Linear(width, self.heads * self.value_rank)
+
+    def forward(self, hidden_states, attention_mask=None, past_key_values=None, **named):
+        """Project and attend."""
+        query, key, value = (
+            self.split(linear(hidden_states), self.heads)
+            for linear in (self.query, self.key, self.value)
+        )
+        return self.attend(query, key, value, attention_mask, self.dropout, **named)
+
+
+def cut_layers(model, cuts):
+    """Replace the attention of a model by empty layers of the sizes in ``cuts``."""
+    for index, (cut, layer) in enumerate(zip(cuts, attention_blocks(model), strict=True)):
+        if cut is None:
+            continue
+        config = model.config
+        if hasattr(layer, "self_attn"):
+            layer.self_attn = CutDecoderAttention(config, index, cut, layer.self_attn)
+        else:
+            block = layer.attention
+            block.self = CutBertAttention(config, index, cut, block.self)
+            block.output.dense = nn.Linear(
+                config.num_attention_heads * cut["value_rank"], config.hidden_size
+            )
+    return model
+
+
+def attention_blocks(model):
+    """Return the layers of a decoder or a BERT encoder that hold attention, in order."""
+    inner = model.base_model
+    return inner.layers if hasattr(inner, "layers") else inner.encoder.layer
+
+
+def _cut_class(name):
+    base = getattr(transformers, name)
+
+    class Cut(base):
+        """The base class with attention cut as its config says."""
+
+        def __init__(self, config, *arguments, **named):
+            super().__init__(config, *arguments, **named)
+            cut_layers(self, config.headwise["layers"])
+            self.post_init()
+
+    Cut.__name__ = Cut.__qualname__ = f"Headwise{name}"
+    return Cut
+
+
+HeadwiseLlamaForCausalLM = _cut_class("LlamaForCausalLM")
+HeadwiseMistralForCausalLM = _cut_class("MistralForCausalLM")
+HeadwiseQwen2ForCausalLM = _cut_class("Qwen2ForCausalLM")
+HeadwiseBertModel = _cut_class("BertModel")

@@ -1,0 +1,230 @@
+"""From moments to a plan: error-rank curves of every layer, a budget, and ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError, ParameterError
+from headwise.reduction.allocation import Option, Part, allocate
+from headwise.reduction.calibration import LayerMoments, Moments
+from headwise.reduction.factors import Factors, best_factors
+from headwise.reduction.families import AttentionParts, Keys
+from headwise.reduction.rotary import order_of_dropping, pair_places
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The ranks of one layer: of each key head (or of the shared latent), of each value head."""
+
+    keys: str
+    rank: int
+    value_rank: int
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the cut model may cost; exactly one field is set.
+
+    Attributes:
+        kv_bytes: Bytes of KV cache for each token, or a share of the original's as "50%".
+        params: Parameters of the attention layers, or a share as "50%".
+        keep: The share of the weighted energy that every part keeps.
+        rank: One rank for all heads.
+    """
+
+    kv_bytes: int | str | None = None
+    params: int | str | None = None
+    keep: float | None = None
+    rank: int | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name, value in vars(self).items() if value is not None]
+        if len(given) != 1:
+            raise ParameterError(
+                f"expected one of {', '.join(vars(self))}, got {' and '.join(given) or 'none'}",
+                hint='pass for example kv_bytes="50%"',
+            )
+        if self.keep is not None and not 0 < self.keep <= 1:
+            raise ParameterError(
+                f"expected keep above 0 and at most 1, got {self.keep}",
+                hint="pass for example 0.99",
+            )
+
+
+def amount(name: str, asked: int | str, whole: int) -> int:
+    """Return a budget as a number: "50%" is a share of the whole."""
+    text = str(asked).strip()
+    try:
+        found = int(float(text[:-1]) / 100 * whole) if text.endswith("%") else int(float(text))
+    except ValueError:
+        found = 0
+    if found <= 0:
+        raise ParameterError(
+            f"expected {name} as a positive number or a share such as 50%, got {asked!r}",
+            hint=f"the original has {whole:,}",
+        )
+    return min(found, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCurves:
+    """The best cuts of one layer at every rank, with their losses."""
+
+    parts: AttentionParts
+    moments: LayerMoments
+    kind: Keys
+
+    @cached_property
+    def key_factors(self) -> list[Factors]:
+        """Factors of each key head, or of all together for a latent."""
+        if self.kind == "latent":
+            return [best_factors(self.moments.keys.moment(False), self.moments.keys.metric())]
+        return _by_head(self.moments.keys, self.parts.kv_heads, self.centred_keys)
+
+    @cached_property
+    def value_factors(self) -> list[Factors]:
+        """Factors of each value head."""
+        return _by_head(self.moments.values, self.parts.kv_heads, self.centred_values)
+
+    @cached_property
+    def pair_orders(self) -> list[tuple[list[int], list[float]]]:
+        """For each key head: its rotation pairs in the order of dropping, and the losses."""
+        d = self.parts.head_dim
+        moments = self.moments.keys
+        table = (moments.moment(False) * moments.metric()).cpu()
+        order = torch.stack(pair_places(d, d, "halves"), dim=1).flatten()
+        found = []
+        for head in range(self.parts.kv_heads):
+            own = table[head * d : (head + 1) * d, head * d : (head + 1) * d][order][:, order]
+            found.append(order_of_dropping(own.reshape(d // 2, 2, d // 2, 2).sum((1, 3))))
+        return found
+
+    @property
+    def centred_keys(self) -> bool:
+        """Whether a shift of all keys is free: softmax ignores it, and a bias holds it."""
+        return self.kind == "factors" and self.parts.key.bias is not None
+
+    @property
+    def centred_values(self) -> bool:
+        """Whether the mean value can move into the bias of the output."""
+        return self.parts.output.bias is not None and self.parts.value.bias is not None
+
+    def key_losses(self) -> dict[int, float]:
+        """Return the loss of the keys by rank."""
+        if self.kind == "pairs":
+            pairs = self.parts.head_dim // 2
+            return {
+                2 * kept: sum(losses[pairs - kept] for _, losses in self.pair_orders)
+                for kept in range(pairs + 1)
+            }
+        return _losses(self.key_factors)
+
+    def value_losses(self) -> dict[int, float]:
+        """Return the loss of the values by rank."""
+        return _losses(self.value_factors)
+
+    def unit(self, kind: str, measure: str, itemsize: int) -> int:
+        """Return what one rank costs: bytes of KV cache for a token, or parameters."""
+        p = self.parts
+        if measure == "kv_bytes":
+            return itemsize * (1 if kind == "keys" and self.kind == "latent" else p.kv_heads)
+        if kind == "keys" and self.kind == "latent":
+            return p.width + p.kv_heads * p.head_dim
+        return p.width * (p.heads + p.kv_heads)
+
+    def part(self, layer: int, kind: str, *, measure: str, itemsize: int, step: int) -> Part:
+        """Return the options of the keys or values: multiples of ``step``, and the full rank."""
+        losses = self.key_losses() if kind == "keys" else self.value_losses()
+        unit, full = self.unit(kind, measure, itemsize), max(losses)
+        ranks = [rank for rank in losses if rank and (rank % step == 0 or rank == full)]
+        options = tuple(Option(rank, rank * unit, losses[rank]) for rank in ranks)
+        return Part(layer, kind, options, energy=losses[0])
+
+
+def plan(
+    curves: Sequence[LayerCurves], budget: Budget, *, itemsize: int, step: int = 8
+) -> list[Cut]:
+    """Choose the ranks of every layer for a budget.
+
+    Args:
+        curves: The layers.
+        budget: What the model may cost.
+        itemsize: Bytes of one number in the cache.
+        step: Ranks are multiples of it.
+
+    Returns:
+        One cut for each layer.
+    """
+    measure = "params" if budget.params is not None else "kv_bytes"
+    parts = [
+        each.part(layer, kind, measure=measure, itemsize=itemsize, step=step)
+        for layer, each in enumerate(curves)
+        for kind in ("keys", "values")
+    ]
+    asked = budget.params if budget.params is not None else budget.kv_bytes
+    if asked is not None:
+        chosen = allocate(parts, _affordable(parts, measure, asked))
+    else:
+        chosen = [_by_rule(part, budget) for part in parts]
+    ranks = [option.rank for option in chosen]
+    return [
+        Cut(each.kind, rank, value_rank)
+        for each, rank, value_rank in zip(curves, ranks[::2], ranks[1::2], strict=True)
+    ]
+
+
+def _affordable(parts: Sequence[Part], measure: str, asked: int | str) -> int:
+    """Return the budget as a number, or name the smallest that can be met."""
+    whole = sum(part.full.cost for part in parts)
+    found = amount(measure, asked, whole)
+    least = sum(min(option.cost for option in part.options) for part in parts)
+    if found < least:
+        share = math.ceil(1000 * least / whole) / 10
+        raise BadInputError(
+            f"expected {measure} of at least {least:,} ({share:g}%), got {found:,} of {whole:,}",
+            hint=f"pass {least} or more, or let ranks be multiples of a smaller step",
+        )
+    return found
+
+
+def predicted_loss(curves: Sequence[LayerCurves], cuts: Sequence[Cut]) -> float:
+    """Return the sum of the losses of all cuts."""
+    return sum(
+        each.key_losses()[cut.rank] + each.value_losses()[cut.value_rank]
+        for each, cut in zip(curves, cuts, strict=True)
+    )
+
+
+def _by_rule(part: Part, budget: Budget) -> Option:
+    """Choose by a rank for all, or by the share of energy to keep."""
+    if budget.rank is not None:
+        fitting = [option for option in part.options if option.rank <= budget.rank]
+        if not fitting:
+            least = min(option.rank for option in part.options)
+            raise ParameterError(
+                f"expected a rank of at least {least}, got {budget.rank}",
+                hint="pass a larger rank, or a smaller step",
+            )
+        return max(fitting, key=lambda option: option.rank)
+    assert budget.keep is not None
+    allowed = (1 - budget.keep) * part.energy * (1 + 1e-12)
+    enough = [option for option in part.options if option.loss <= allowed] or [part.full]
+    return min(enough, key=lambda option: option.rank)
+
+
+def _by_head(moments: Moments, heads: int, centred: bool) -> list[Factors]:
+    moment, metric = moments.moment(centred), moments.metric()
+    d = len(moment) // heads
+    cuts = [slice(head * d, (head + 1) * d) for head in range(heads)]
+    return [best_factors(moment[cut, cut], metric[cut, cut]) for cut in cuts]
+
+
+def _losses(factors: Sequence[Factors]) -> dict[int, float]:
+    total: Tensor = torch.stack([each.losses for each in factors]).sum(0)
+    return {rank: float(loss) for rank, loss in enumerate(total)}

@@ -1,0 +1,110 @@
+"""Write a cut model to a folder, and load it again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import BadInputError, needs_extra
+
+#: The file that plain transformers runs with ``trust_remote_code``.
+MODELING = Path(__file__).with_name("modeling_headwise.py")
+
+
+def refuse_existing(folder: str | Path) -> Path:
+    """Return the folder as a path, if nothing is there yet."""
+    folder = Path(folder)
+    if folder.exists():
+        raise BadInputError(
+            f"expected a folder that does not exist, got {str(folder)!r}",
+            hint="choose another name",
+        )
+    return folder
+
+
+def save_model(model: Any, folder: str | Path, tokenizer: Any = None) -> Path:
+    """Write a cut model: config, safetensors, its code and its tokenizer.
+
+    The folder appears when everything is written, or not at all.
+
+    Args:
+        model: A cut model.
+        folder: Where to write; must not exist.
+        tokenizer: Saved beside the model, if given.
+
+    Returns:
+        The folder.
+    """
+    folder = refuse_existing(folder)
+    beside = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(beside, ignore_errors=True)
+    if getattr(model.config, "quantization_config", None) is not None:
+        forget_quantisation(model)
+    model.save_pretrained(beside)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(beside)
+    shutil.copyfile(MODELING, beside / MODELING.name)
+    _name_the_code(beside / "config.json", model.config.headwise["base"])
+    beside.replace(folder)
+    return folder
+
+
+def load(folder: str | Path, **named: Any) -> Any:
+    """Load a model that ``headwise reduce`` wrote.
+
+    No code from the folder runs: the classes are those of this package.
+
+    Args:
+        folder: The folder.
+        **named: What ``from_pretrained`` takes, such as ``dtype``.
+
+    Returns:
+        The model in evaluation mode.
+
+    Raises:
+        BadInputError: The folder was not written by ``headwise reduce``, or by a newer version.
+
+    Example:
+        >>> load("/nowhere")
+        Traceback (most recent call last):
+        ...
+        headwise.errors.BadInputError: expected a folder that headwise reduce wrote, got '/nowhere'...
+    """
+    config = Path(folder) / "config.json"
+    cut = _fields(config).get("headwise") if config.is_file() else None
+    if not isinstance(cut, dict) or cut.get("format") != 1:
+        raise BadInputError(
+            f"expected a folder that headwise reduce wrote, got {str(folder)!r}",
+            hint="load other models with transformers",
+        )
+    try:
+        from headwise.reduction import modeling_headwise
+    except ImportError:
+        raise needs_extra("transformers", "hub") from None
+    kind = getattr(modeling_headwise, f"Headwise{cut['base']}")
+    return kind.from_pretrained(folder, local_files_only=True, **named).eval()
+
+
+def forget_quantisation(model: Any) -> None:
+    """Make a model from a GGUF file an ordinary one: its weights are unpacked already."""
+    del model.config.quantization_config
+    model.hf_quantizer, model.is_quantized = None, False
+    if hasattr(model, "quantization_method"):
+        del model.quantization_method
+
+
+def _fields(config: Path) -> dict[str, Any]:
+    try:
+        return json.loads(config.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        return {}
+
+
+def _name_the_code(config: Path, base: str) -> None:
+    fields = _fields(config)
+    auto = "AutoModel" if base == "BertModel" else "AutoModelForCausalLM"
+    fields["auto_map"] = {auto: f"{MODELING.stem}.Headwise{base}"}
+    fields["architectures"] = [f"Headwise{base}"]
+    config.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")

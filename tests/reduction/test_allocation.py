@@ -1,0 +1,47 @@
+"""The budget is spent as an exhaustive search would spend it."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwise.errors import BadInputError
+from headwise.reduction.allocation import Option, Part, allocate
+
+OPTIONS = st.lists(
+    st.builds(Option, st.integers(1, 9), st.integers(0, 12), st.floats(0, 10)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(st.lists(OPTIONS, min_size=1, max_size=4), st.integers(0, 40))
+@settings(max_examples=150, deadline=None)
+def test_the_choice_is_the_best_of_all(options, budget):
+    parts = [Part(i, "keys", tuple(each)) for i, each in enumerate(options)]
+    every = [
+        sum(option.loss for option in choice)
+        for choice in product(*options)
+        if sum(option.cost for option in choice) <= budget
+    ]
+    if not every:
+        with pytest.raises(BadInputError, match="expected a budget of at least"):
+            allocate(parts, budget)
+        return
+    found = allocate(parts, budget)
+    assert sum(option.cost for option in found) <= budget
+    assert sum(option.loss for option in found) == pytest.approx(min(every))
+
+
+def test_one_threshold_for_all_would_be_worse():
+    """A part with a long tail gets what a part with a short one does not need."""
+    short = Part(0, "keys", tuple(Option(r, r, 100.0 * (r < 8)) for r in (8, 16, 24, 32)))
+    long = Part(1, "keys", tuple(Option(r, r, 32.0 - r) for r in (8, 16, 24, 32)))
+    assert [option.rank for option in allocate([short, long], budget=40)] == [8, 32]
+
+
+def test_the_smallest_budget_is_named():
+    part = Part(0, "keys", (Option(8, 800, 1.0), Option(16, 1600, 0.0)))
+    with pytest.raises(BadInputError, match=r"at least 1,600, got 1,599; pass 1,600"):
+        allocate([part, part], 1599)

@@ -1,0 +1,157 @@
+"""Whole models: equal at full rank, with and without a cache, and smaller caches."""
+
+import pytest
+import torch
+
+from headwise.errors import BadInputError, ParameterError
+from headwise.reduction.calibration import calibrate
+from headwise.reduction.cutting import cut_model
+from headwise.reduction.families import attention_parts
+from headwise.reduction.planning import Budget, LayerCurves, plan, predicted_loss
+
+KINDS = [
+    ("llama", "pairs"),
+    ("llama", "latent"),
+    ("mistral", "pairs"),
+    ("qwen2", "latent"),
+    ("qwen2", "pairs"),
+    ("bert", "factors"),
+]
+
+
+def curves_of(model, batches, kind):
+    found = calibrate(model, batches)
+    return [LayerCurves(p, m, kind) for p, m in zip(attention_parts(model), found, strict=True)]
+
+
+def outputs(model, ids, **named):
+    found = model(input_ids=ids, **named)
+    return found.logits if hasattr(found, "logits") else found.last_hidden_state
+
+
+@pytest.mark.parametrize(("family", "kind"), KINDS)
+@torch.no_grad()
+def test_full_rank_changes_nothing(tiny, batches, family, kind):
+    model = tiny(family).double()
+    with torch.enable_grad():
+        curves = curves_of(model, batches, kind)
+    cuts = plan(curves, Budget(keep=1.0), itemsize=8, step=1)
+    made = cut_model(model, curves, cuts)
+    ids = batches[0]["input_ids"]
+    mask = torch.ones_like(ids)
+    mask[1, :5] = 0
+    for named in ({}, {"attention_mask": mask}):
+        torch.testing.assert_close(outputs(made, ids, **named), outputs(model, ids, **named))
+
+
+@pytest.mark.parametrize("kind", ["pairs", "latent"])
+@torch.no_grad()
+def test_decoding_with_a_cache_equals_one_pass(tiny, batches, kind):
+    model = tiny("llama").double()
+    with torch.enable_grad():
+        curves = curves_of(model, batches, kind)
+    made = cut_model(model, curves, plan(curves, Budget(kv_bytes="50%"), itemsize=8, step=2))
+    ids = batches[0]["input_ids"]
+    whole = made(input_ids=ids).logits
+    first = made(input_ids=ids[:, :7], use_cache=True)
+    cache = first.past_key_values
+    rest = [made(input_ids=ids[:, i : i + 1], past_key_values=cache).logits for i in range(7, 20)]
+    # The angles of transformers are float32 whatever the model.
+    torch.testing.assert_close(torch.cat([first.logits, *rest], dim=1), whole, rtol=1e-4, atol=1e-5)
+    held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
+    before = model(input_ids=ids, use_cache=True).past_key_values
+    original = sum(layer.keys.nbytes + layer.values.nbytes for layer in before.layers)
+    assert held <= original / 2
+
+
+@torch.no_grad()
+def test_generation_with_left_padding_equals_each_text_alone(tiny, batches):
+    model = tiny("llama").double()
+    with torch.enable_grad():
+        curves = curves_of(model, batches, "latent")
+    made = cut_model(model, curves, plan(curves, Budget(kv_bytes="50%"), itemsize=8, step=2))
+    ids = batches[0]["input_ids"][:, :9]
+    mask = torch.ones_like(ids)
+    mask[1, :4] = 0
+    settings = {"max_new_tokens": 5, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    together = made.generate(ids, attention_mask=mask, **settings)
+    alone = made.generate(ids[1:, 4:], **settings)
+    assert together[1, 9:].tolist() == alone[0, 5:].tolist()
+
+
+def test_the_original_stays_as_it_was(tiny, batches):
+    model = tiny("llama")
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+    curves = curves_of(model, batches, "latent")
+    cut_model(model, curves, plan(curves, Budget(kv_bytes="25%"), itemsize=4, step=2))
+    assert not hasattr(model.config, "headwise")
+    for name, each in model.state_dict().items():
+        assert torch.equal(each, before[name])
+    assert all(each.requires_grad and each.grad is None for each in model.parameters())
+
+
+def divergence(model, made, batches):
+    """Mean divergence of the predictions, in nats for each token."""
+    total = []
+    for batch in batches:
+        p, q = (each(**batch).logits.log_softmax(-1) for each in (model, made))
+        total.append((p.exp() * (p - q)).sum(-1).mean())
+    return float(torch.stack(total).mean())
+
+
+@pytest.mark.parametrize("kind", ["pairs", "latent"])
+@torch.no_grad()
+def test_the_plan_beats_one_rank_for_all(tiny, batches, kind):
+    model = tiny("llama").double()
+    with torch.enable_grad():
+        curves = curves_of(model, batches, kind)
+    chosen = plan(curves, Budget(kv_bytes="50%"), itemsize=8, step=2)
+    rank = 8 if kind == "latent" else 4
+    same = [type(cut)(cut.keys, rank, 4) for cut in chosen]
+    assert predicted_loss(curves, chosen) < predicted_loss(curves, same)
+
+
+@torch.no_grad()
+def test_a_small_cut_costs_about_what_is_predicted(tiny, batches):
+    """A cut of one rank in one layer; the prediction is of second order and leaves terms out."""
+    model = tiny("llama", initializer_range=0.1).double()
+    generator = torch.Generator().manual_seed(8)
+    many = [{"input_ids": torch.randint(3, 61, (8, 24), generator=generator)} for _ in range(6)]
+    with torch.enable_grad():
+        curves = curves_of(model, many, "latent")
+    full = plan(curves, Budget(keep=1.0), itemsize=8, step=1)
+    cuts = [type(full[0])("latent", full[0].rank, 6), full[1]]
+    made = cut_model(model, curves, cuts)
+    measured = divergence(model, made, many)
+    assert measured == pytest.approx(predicted_loss(curves, cuts), rel=0.7)
+
+
+def test_budgets_that_cannot_be_met_name_the_smallest(tiny, batches):
+    curves = curves_of(tiny("llama"), batches, "pairs")
+    with pytest.raises(
+        BadInputError, match=r"kv_bytes of at least 32 \(50%\), got 6 of 64; pass 32"
+    ):
+        plan(curves, Budget(kv_bytes="10%"), itemsize=1, step=4)
+    with pytest.raises(ParameterError, match="rank of at least 8, got 4"):
+        plan(curves, Budget(rank=4), itemsize=1, step=8)
+
+
+def test_one_budget_at_a_time():
+    with pytest.raises(ParameterError, match="got none"):
+        Budget()
+    with pytest.raises(ParameterError, match="got kv_bytes and rank"):
+        Budget(kv_bytes="50%", rank=8)
+    with pytest.raises(ParameterError, match="positive number or a share"):
+        from headwise.reduction.planning import amount
+
+        amount("kv_bytes", "half", 10)
+
+
+def test_other_families_are_refused_with_the_list(tiny):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(n_embd=8, n_head=2, n_layer=1, vocab_size=11)
+    with pytest.raises(BadInputError, match="llama, mistral, qwen2, bert, got gpt2"):
+        attention_parts(transformers.GPT2LMHeadModel(config))
+    scaled = {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}
+    with pytest.raises(BadInputError, match="type default, got linear"):
+        attention_parts(tiny("llama", rope_parameters=scaled))
