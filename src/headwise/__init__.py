@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headwise.papers.reproduce import Reproduction, reproduce
     from headwise.probing import RankMonitor, Scan, capture, scan
     from headwise.progress import Progress
+    from headwise.reduction import Reduction, load, reduce_model
     from headwise.spectra import Certificate, Estimate, Measurement, Relative, count, measure
     from headwise.theory import Bound, Law, Prediction, bound, expected_rank, law
     from headwise.trials import OwnTraining, Trial, trial, trial_of
@@ -37,6 +38,7 @@ __all__ = [
     "Progress",
     "RankMonitor",
     "Ranks",
+    "Reduction",
     "Relative",
     "Reproduction",
     "Scan",
@@ -48,10 +50,12 @@ __all__ = [
     "count",
     "expected_rank",
     "law",
+    "load",
     "measure",
     "mha",
     "rank",
     "read_array",
+    "reduce_model",
     "reproduce",
     "scan",
     "trial",
@@ -72,6 +76,7 @@ _HOME = {
     "Progress": "progress",
     "RankMonitor": "probing",
     "Ranks": "attention",
+    "Reduction": "reduction",
     "Relative": "spectra",
     "Reproduction": "papers.reproduce",
     "Scan": "probing",
@@ -82,10 +87,12 @@ _HOME = {
     "count": "spectra",
     "expected_rank": "theory",
     "law": "theory",
+    "load": "reduction",
     "measure": "spectra",
     "mha": "attention",
     "rank": "attention",
     "read_array": "arrays",
+    "reduce_model": "reduction",
     "reproduce": "papers.reproduce",
     "scan": "probing",
     "trial": "trials",

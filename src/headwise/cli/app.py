@@ -23,6 +23,7 @@ from headwise.cli.data import data
 from headwise.cli.demo import demo
 from headwise.cli.law import law
 from headwise.cli.rank import rank
+from headwise.cli.reduce import reduce
 from headwise.cli.report import report
 from headwise.cli.reproduce import reproduce
 from headwise.cli.scan import scan
@@ -41,6 +42,7 @@ app.command("advise")(advise)
 app.command("trial")(trial)
 app.command("rank")(rank)
 app.command("scan")(scan)
+app.command("reduce")(reduce)
 app.command("law")(law)
 app.command("bound")(bound)
 app.command("reproduce")(reproduce)

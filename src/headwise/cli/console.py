@@ -112,6 +112,16 @@ def dtype_name(dtype: object) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def quieten_transformers() -> None:
+    """Leave the error stream to our own progress and errors."""
+    try:
+        from transformers.utils import logging
+    except ImportError:
+        return
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
 def print_in_any_encoding() -> None:
     """Write characters that a stream cannot encode in a simpler form instead of failing."""
     codecs.register_error("headwise", _plainer)

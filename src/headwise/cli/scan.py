@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwise.cli.console import UsageError
+from headwise.cli.console import UsageError, quieten_transformers
 from headwise.cli.options import figure_file, store_place, whole_from
 
 if TYPE_CHECKING:
@@ -119,19 +119,9 @@ def _found(model: str, inputs: Inputs, *, store: str | None, **choice: Any) -> S
     from headwise.probing import scan_checkpoint
     from headwise.runs import DEFAULT_STORE
 
-    _quieten_transformers()
+    quieten_transformers()
     place = DEFAULT_STORE if store is None else store
     return scan_checkpoint(model, inputs, store=place, progress=progress_bar(), **choice)
-
-
-def _quieten_transformers() -> None:
-    """Leave the error stream to our own progress and errors."""
-    try:
-        from transformers.utils import logging
-    except ImportError:
-        return
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
 
 
 def _inputs(

@@ -10,8 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headwise.reduction.families import FAMILIES, AttentionParts, attention_parts, is_encoder
-from headwise.reduction.modeling_headwise import attention_blocks, cut_layers
+from headwise.reduction.families import (
+    FAMILIES,
+    AttentionParts,
+    attention_blocks,
+    attention_parts,
+    is_encoder,
+)
 from headwise.reduction.planning import Cut, LayerCurves
 
 #: The version of ``config.headwise``.
@@ -30,6 +35,8 @@ def cut_model(model: Any, curves: Sequence[LayerCurves], cuts: Sequence[Cut]) ->
     Returns:
         The copy, whose config describes the cut.
     """
+    from headwise.reduction.modeling_headwise import cut_layers
+
     old = attention_parts(model)
     cuts = [_named(cut, each) for cut, each in zip(cuts, old, strict=True)]
     made = copy.deepcopy(model)

@@ -68,6 +68,9 @@ def similarity_agreement(before: Tensor, after: Tensor) -> Score:
     """Return the Spearman correlation of all cosine similarities between sequences.
 
     The error is a jackknife over ten groups of sequences.
+
+    Raises:
+        BadInputError: There are fewer than six sequences.
     """
     groups = min(10, len(before) // 3)
     if groups < 2:
@@ -87,7 +90,7 @@ def _spearman(before: Tensor, after: Tensor) -> float:
 
     rows, columns = torch.triu_indices(len(before), len(before), offset=1)
     first, second = ((each @ each.T)[rows, columns].numpy() for each in (before, after))
-    return float(spearmanr(first, second)[0])
+    return float(spearmanr(first, second).statistic)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @dataclass(frozen=True)

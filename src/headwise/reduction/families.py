@@ -74,13 +74,13 @@ def attention_parts(model: Any) -> list[AttentionParts]:
             AttentionParts(
                 own.query, own.key, own.value, layer.attention.output.dense, heads, heads
             )
-            for layer in model.base_model.encoder.layer
+            for layer in attention_blocks(model)
             for own in [layer.attention.self]
         ]
     kv_heads = getattr(config, "num_key_value_heads", None) or heads
     return [
         AttentionParts(own.q_proj, own.k_proj, own.v_proj, own.o_proj, heads, kv_heads)
-        for layer in model.base_model.layers
+        for layer in attention_blocks(model)
         for own in [layer.self_attn]
     ]
 
@@ -88,3 +88,9 @@ def attention_parts(model: Any) -> list[AttentionParts]:
 def is_encoder(config: Any) -> bool:
     """Whether the model is an encoder: no rotary positions, no KV cache."""
     return config.model_type == "bert"
+
+
+def attention_blocks(model: Any) -> Any:
+    """Return the layers that hold attention, in order."""
+    inner = model.base_model
+    return inner.encoder.layer if is_encoder(model.config) else inner.layers

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from headwise.errors import BadInputError, needs_extra
+from headwise.errors import BadInputError
 
 #: The file that plain transformers runs with ``trust_remote_code``.
 MODELING = Path(__file__).with_name("modeling_headwise.py")
@@ -70,7 +70,7 @@ def load(folder: str | Path, **named: Any) -> Any:
         >>> load("/nowhere")
         Traceback (most recent call last):
         ...
-        headwise.errors.BadInputError: expected a folder that headwise reduce wrote, got '/nowhere'...
+        headwise.errors.BadInputError: expected a folder that headwise reduce wrote, got ...
     """
     config = Path(folder) / "config.json"
     cut = _fields(config).get("headwise") if config.is_file() else None
@@ -79,10 +79,11 @@ def load(folder: str | Path, **named: Any) -> Any:
             f"expected a folder that headwise reduce wrote, got {str(folder)!r}",
             hint="load other models with transformers",
         )
-    try:
-        from headwise.reduction import modeling_headwise
-    except ImportError:
-        raise needs_extra("transformers", "hub") from None
+    from headwise.hugging_face.loading import transformers
+
+    transformers()
+    from headwise.reduction import modeling_headwise
+
     kind = getattr(modeling_headwise, f"Headwise{cut['base']}")
     return kind.from_pretrained(folder, local_files_only=True, **named).eval()
 

@@ -1,0 +1,110 @@
+"""Show a reduction: rows for a table, and a page with the curve and a map of ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwise.reduction.reducing import Reduction
+
+
+def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
+    """Return what was before and after: score, bytes, parameters and times.
+
+    Args:
+        found: The reduction.
+
+    Returns:
+        Rows of name, before and after.
+    """
+    rows = [
+        (
+            found.before.name,
+            f"{found.before.value:.4g} ± {found.before.error:.2g}",
+            f"{found.after.value:.4g} ± {found.after.error:.2g}",
+        ),
+        ("KV bytes per token", *(f"{each:,}" for each in found.kv_bytes)),
+        ("parameters", *(f"{each:,}" for each in found.parameters)),
+    ]
+    if found.speed is not None:
+        context = found.speed[0].context
+        rows += [
+            ("KV bytes per token, measured", *(f"{each.cache_bytes:,.0f}" for each in found.speed)),
+            (f"prefill of {context:,} tokens, s", *(f"{each.prefill:.2f}" for each in found.speed)),
+            (
+                f"decode at {context:,} tokens, ms",
+                *(f"{1000 * each.decode:.1f}" for each in found.speed),
+            ),
+        ]
+    return [(name, before, after) for name, before, after in rows]
+
+
+def reduction_page(found: Reduction, name: str) -> str:
+    """Return an HTML page: the table, the curve and the ranks of every layer.
+
+    Args:
+        found: The reduction.
+        name: Of the model.
+
+    Returns:
+        HTML that needs no other file.
+    """
+    from headwise.report import Section, Table, page
+
+    share = found.kv_bytes[1] / found.kv_bytes[0]
+    table = Table(("", "before", "after"), tuple(reduction_rows(found)))
+    cuts = Table(
+        ("layer", "keys", "key rank", "value rank"),
+        tuple(
+            (str(layer), cut.keys, str(cut.rank), str(cut.value_rank))
+            for layer, cut in enumerate(found.cuts)
+        ),
+    )
+    sections = [Section("Ranks", (), (_ranks(found),), (cuts,))]
+    if found.curve:
+        sections.insert(0, Section("Score against size", (), (_curve(found),)))
+    lead = f"{share:.0%} of the KV cache is left, with ranks chosen layer by layer."
+    return page(f"Reduction of {name}", lead, sections, summary=table)
+
+
+def _curve(found: Reduction) -> str:
+    from headwise.report import Curve, Line, Panel, draw, inline_svg
+
+    points = sorted(
+        [
+            (1.0, found.before),
+            (found.kv_bytes[1] / found.kv_bytes[0], found.after),
+            *((point.share, point.score) for point in found.curve),
+        ],
+        key=lambda point: point[0],
+    )
+    line = Line(
+        tuple(100 * share for share, _ in points), tuple(score.value for _, score in points)
+    )
+    spread = tuple(score.error for _, score in points)
+    panel = Panel(
+        "held-out text",
+        "KV bytes, % of the original",
+        found.before.name,
+        (Curve("after the cut", line, spread=spread),),
+    )
+    return inline_svg(draw([panel]))
+
+
+def _ranks(found: Reduction) -> str:
+    """Return a heat map: layers across, key and value ranks as shares of the largest."""
+    from matplotlib.figure import Figure
+
+    from headwise.report import inline_svg
+    from headwise.report.figures import in_style
+
+    with in_style():
+        figure = Figure(figsize=(2 + 0.25 * len(found.cuts), 1.8))
+        axes: Any = figure.add_subplot()
+        rows = [[cut.rank for cut in found.cuts], [cut.value_rank for cut in found.cuts]]
+        shares = [[each / max(row) for each in row] for row in rows]
+        image = axes.imshow(shares, aspect="auto", cmap="viridis", vmin=0, vmax=1)
+        axes.set(xlabel="layer", yticks=[0, 1], title="rank, as a share of the largest")
+        axes.set_yticklabels(["keys", "values"])
+        axes.grid(visible=False)
+        figure.colorbar(image)
+    return inline_svg(figure)

@@ -1,0 +1,67 @@
+"""Cut a text into sequences to calibrate on and others to judge on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headwise.errors import BadInputError
+
+Batches = list[dict[str, Tensor]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Batches to calibrate on and batches, of other text, to judge on."""
+
+    calibration: Batches
+    held_out: Batches
+
+
+def sample_text(
+    tokenizer: Any, text: str, *, tokens: int, held_out: int, length: int, needed: int, wrap: bool
+) -> Sample:
+    """Tokenise a text and divide it: its beginning calibrates, its end judges.
+
+    Args:
+        tokenizer: Of the model.
+        text: The text.
+        tokens: Tokens to calibrate on, at most.
+        held_out: Tokens to judge on, at most a third of the text.
+        length: Tokens of a sequence.
+        needed: The least number of tokens to calibrate on.
+        wrap: Put the special tokens of an encoder around every sequence.
+
+    Returns:
+        The batches, one sequence each for a decoder and sixteen for an encoder.
+
+    Raises:
+        BadInputError: The text is too short; the number of tokens needed is named.
+    """
+    ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    around = (tokenizer.cls_token_id, tokenizer.sep_token_id) if wrap else None
+    inner = length - 2 if wrap else length
+    rows = [ids[at : at + inner] for at in range(0, len(ids) - inner + 1, inner)]
+    least = -(-needed // inner)
+    judged = min(max(1, held_out // inner), max(1, len(rows) // 3))
+    judged = max(judged, 6) if wrap else judged
+    if len(rows) < least + judged:
+        raise BadInputError(
+            f"expected a text of at least {(least + judged) * inner:,} tokens for these ranks, got "
+            f"{len(ids):,}",
+            hint="pass a longer text",
+        )
+    first = rows[: max(least, min(len(rows) - judged, tokens // inner))]
+    return Sample(_batches(first, around), _batches(rows[-judged:], around))
+
+
+def _batches(rows: list[list[int]], around: tuple[int, int] | None) -> Batches:
+    if around is None:
+        return [{"input_ids": torch.tensor([row])} for row in rows]
+    whole = torch.tensor([[around[0], *row, around[1]] for row in rows])
+    return [
+        {"input_ids": each, "attention_mask": torch.ones_like(each)} for each in whole.split(16)
+    ]
