@@ -179,7 +179,7 @@ def test_a_broken_statement_is_reported(monkeypatch):
     from headwise.theory import theorems
 
     good = next(one for one in STATEMENTS if one.label == "Lemma 3")
-    bad = replace(good, simulate=good.violate, violate=good.simulate)
+    bad = replace(good, meets=good.breaks, breaks=good.meets)
     monkeypatch.setattr(theorems, "STATEMENTS", (bad,))
     row = CheckTheorem(statement="Lemma 3").ask()
     assert not row["holds"]

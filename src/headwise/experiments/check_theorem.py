@@ -68,7 +68,7 @@ class CheckTheorem(Spec, frozen=True):
     """
 
     kind: Literal["check_theorem"] = "check_theorem"
-    revision: Literal[2] = 2
+    revision: Literal[3] = 3
     statement: Label
     dtype: Literal["float64"] = "float64"
     seed: int = 0
