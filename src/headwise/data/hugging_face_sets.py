@@ -92,7 +92,7 @@ def read_hugging_face(
 
 
 def _parquet_files(folder: Path, part: str) -> list[Path]:
-    # The Hub keeps them in a folder of their own, such as data or plain_text.
+    # The Hub keeps them in a subfolder, such as data or plain_text.
     return sorted([*folder.glob(f"{part}*.parquet"), *folder.glob(f"*/{part}*.parquet")])
 
 

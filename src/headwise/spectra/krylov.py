@@ -27,14 +27,14 @@ class LeadingSpectrum:
     Args:
         values: The singular values, largest first.
         residuals: For each value, a distance within which a singular value of A lies.
-        floor: Singular values below this cannot be told from the rounding of the products.
+        floor: Singular values below this are lost in the rounding of the products.
         right: The right singular vectors, one column for each value.
 
     Example:
         >>> from headwise.spectra import DenseOperator
-        >>> found = leading_spectrum(DenseOperator(torch.diag(torch.arange(9.0).double())), 2)
+        >>> found = leading_spectrum(DenseOperator(torch.diag(torch.arange(9.0).double())), 3)
         >>> [round(value, 6) for value in found.values.tolist()]
-        [8.0, 7.0]
+        [8.0, 7.0, 6.0]
     """
 
     values: Float[Tensor, " k"]
@@ -74,6 +74,12 @@ def leading_spectrum(
 
     Raises:
         ParameterError: The count or the number of steps is below one.
+
+    Example:
+        >>> from headwise.spectra import DenseOperator
+        >>> diagonal = torch.diag(torch.tensor([3.0, 2.0, 1.0], dtype=torch.float64))
+        >>> leading_spectrum(DenseOperator(diagonal), count=1).values.round(decimals=6)
+        tensor([3.], dtype=torch.float64)
     """
     n, m = operator.shape[-2:]
     if count < 1 or steps < 1 or len(operator.shape) != 2:

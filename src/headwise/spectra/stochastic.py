@@ -28,6 +28,12 @@ class SpectralDensity:
         nodes: (probes, steps), singular values.
         weights: (probes, steps); those of one probe sum to the number of values, on average.
         coarser: Nodes and weights after half of the steps, to see what more steps change.
+
+    Example:
+        >>> from headwise.spectra import DenseOperator
+        >>> density = spectral_density(DenseOperator(torch.eye(8, dtype=torch.float64)))
+        >>> round(density.effective_rank().mean, 6)
+        8.0
     """
 
     leading: Float[Tensor, " k"]
@@ -87,6 +93,11 @@ def spectral_density(
 
     Returns:
         The density.
+
+    Example:
+        >>> from headwise.spectra import DenseOperator
+        >>> spectral_density(DenseOperator(torch.eye(8, dtype=torch.float64)), probes=4).nodes.shape
+        torch.Size([4, 8])
     """
     m = operator.shape[-1]
     generator = torch.Generator().manual_seed(seed)
