@@ -131,6 +131,43 @@ def test_wrong_content_is_one_clear_line(tmp_path, change, line):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("label", "got"), [(0, "0 to 9"), (11, "9 to 11")])
+def test_street_digits_have_labels_from_1_to_10(tmp_path, label, got):
+    for part in ("train", "test"):
+        content = {"X": np.zeros((32, 32, 3, 2), np.uint8), "y": np.array([[label], [9]])}
+        savemat(tmp_path / f"{part}_32x32.mat", content)
+    with pytest.raises(BadInputError, match=f"expected labels from 1 to 10 .* got {got}"):
+        read_svhn(tmp_path)
+
+
+def test_fine_labels_have_a_range(tmp_path):
+    inside = tmp_path / "cifar-100-python"
+    inside.mkdir()
+    content = {"data": rows(2), "fine_labels": [0, 100]}
+    (inside / "train").write_bytes(pickle.dumps(content, protocol=2))
+    with pytest.raises(BadInputError, match=r"expected labels from 0 to 99 .* got 0 to 100"):
+        read_cifar100(tmp_path)
+
+
+def test_a_review_that_is_not_text_and_a_class_without_reviews(tmp_path):
+    for part, kind in (("train", "neg"), ("train", "pos"), ("test", "neg")):
+        folder = tmp_path / "aclImdb" / part / kind
+        folder.mkdir(parents=True)
+        (folder / "0_0.txt").write_text("a film", encoding="utf-8")
+    with pytest.raises(UnreadableFileError, match=r"expected reviews in .*pos.*get it with: curl"):
+        read_imdb(tmp_path)
+    (tmp_path / "aclImdb" / "train" / "pos" / "0_0.txt").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(UnreadableFileError, match=r"a review in .* cannot be read"):
+        read_imdb(tmp_path)
+
+
+def test_an_archive_that_was_not_unpacked_whole(tmp_path):
+    """A download that broke off leaves some files out."""
+    (write_cifar10(tmp_path) / "data_batch_5").unlink()
+    with pytest.raises(UnreadableFileError, match=r"cannot open .*data_batch_5"):
+        read_cifar10(tmp_path)
+
+
 def test_missing_key_and_other_content(tmp_path):
     file = write_cifar10(tmp_path) / "test_batch"
     for content in ({"data": rows(2)}, [1, 2]):

@@ -11,6 +11,8 @@ leaves open follows that recipe:
 | placement of norms | before attention and MLP | the recipe; trains without tuning |
 | optimiser | AdamW, betas .9 and .999, decay 5e-5 | the recipe's Adam, decay decoupled |
 | schedule | 5 epochs of linear warm-up, then a cosine to 0 | the recipe |
+| epochs | 200 at scale paper, 58 at gpu (CIFAR-10); `papers.rank2026.recipes` | recipe; time |
+| precision | bfloat16, `torch.compile` at scale gpu | 1.3 times a graph that is not compiled |
 | label smoothing | 0.1 | the recipe |
 | initialisation | U(±1/√fan-in), zero biases, positions N(0, 0.02²) | PyTorch's ``nn.Linear`` |
 | text: words, length | 20,000 words, 128 from each end | three in five fit whole |

@@ -137,7 +137,11 @@ def test_what_is_not_trained_is_named():
         words.startswith("Not trained: CIFAR-10, width 192, 1 of 192;")
         for words in found.shown.remarks
     )
-    assert len(found.shown.panels) == 4
+    assert [panel.y_label for panel in found.shown.panels] == [
+        "validation accuracy",
+        "rank / length",
+        "rank / length",
+    ]
 
 
 def test_a_diverged_run_counts_in_no_mean():

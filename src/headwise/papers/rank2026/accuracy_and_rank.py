@@ -147,7 +147,9 @@ def _questions(studies: Sequence[Study], scale: Scale) -> Callable[[], list[Spec
 
 
 def _panels(found: Sequence[Trained], view: View) -> list[Panel]:
+    """Panels of accuracy for what is trained, then one of ranks for each reading."""
     accuracy = _epoch_panels(found) if view == "epochs" else [_end_panel(found)]
+    accuracy = [panel for panel in accuracy if any(len(curve.mean) for curve in panel.curves)]
     return [*accuracy, *(_reading_panel(found, start) for start in READINGS)]
 
 
