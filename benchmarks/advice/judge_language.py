@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -56,11 +57,19 @@ def _splits_the_width(row: Row) -> bool:
 
 
 def is_learned(rows: Iterable[Row], task: str) -> bool:
-    """Whether the rows of a task are evidence: recall counts once some split has learned it."""
+    """Whether the rows of a task are evidence.
+
+    Recall counts once some split has learned it with most of its seeds: a single lucky seed says
+    nothing about the split.
+    """
     own = [row for row in rows if row["task"] == task]
     if not own or own[0]["kind"] != "recall":
         return bool(own)
-    return max(row["accuracy"] for row in own) >= LEARNED
+    seeds: dict[tuple[HeadGeometry, float, int], list[float]] = {}
+    for row in own:
+        key = (_geometry(row), row["rate"], row["steps"])
+        seeds.setdefault(key, []).append(row["accuracy"])
+    return max(statistics.median(found) for found in seeds.values()) >= LEARNED
 
 
 def judged_names(rows: Sequence[Row]) -> list[str]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headwise.errors import BadInputError
-from headwise.trials import predict
+from headwise.trials import predict, prediction
 
 
 def curve(*rows):
@@ -53,8 +53,12 @@ def test_equal_candidates_share_the_probability():
     assert found["a"].probability == found["b"].probability == 0.5
 
 
-def test_probabilities_are_calibrated_on_walks_like_those_that_are_assumed():
-    """The stated probability of the favourite is its share of wins, within 3 standard errors."""
+def test_probabilities_are_calibrated_on_walks_like_those_that_are_assumed(monkeypatch):
+    """The stated probability of the favourite is its share of wins, within 3 standard errors.
+
+    Untempered: the factor is for real curves, whose differences grow faster than such walks.
+    """
+    monkeypatch.setattr(prediction, "WALK_TEMPER", 1.0)
     rng, stated, won = np.random.default_rng(2), [], []
     steps = [2**k for k in range(12)]
     for _ in range(300):
@@ -74,3 +78,11 @@ def test_the_level_follows_a_power_law_down():
     fall = np.array([[0.3 + 2.0 * step**-0.5] * 2 for step in steps])
     found = predict({"a": fall, "b": fall + 0.1}, steps, full=2**14)
     assert found["a"].score == pytest.approx(0.3 + 2.0 * 2**-7, abs=5e-3)
+
+
+def test_a_prior_decides_where_curves_do_not():
+    alike = curve([1, 1.1], [0.5, 0.6])
+    found = predict({"a": alike, "b": alike}, (1, 2), full=8, prior={"b": 3.0})
+    assert found["b"].probability == pytest.approx(0.75, abs=0.02)
+    apart = {"a": alike, "b": alike + 1.0}
+    assert predict(apart, (1, 2), full=2, prior={"b": 3.0})["a"].probability > 0.99

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from headwise.errors import BadInputError, UnreadableFileError
+from headwise.progress import NoProgress
 from headwise.trials.race import Limits, looks, race
 
 NAMES = ["a", "b", "c", "d"]
@@ -23,7 +24,7 @@ class Planted:
         return {name: [self.score(NAMES.index(name), until, s) for s in (0, 1)] for name in names}
 
     def score(self, place, step, seed):
-        return 0.1 * place + 0.02 * math.sin(step * (place + 1)) + 0.01 * seed + 1 / step
+        return 0.1 * place + 0.01 * math.sin(step * (place + 1)) + 0.01 * seed + 1 / step
 
     def save(self):
         self.saves += 1
@@ -74,3 +75,33 @@ def test_time_ends_a_race_and_too_little_is_refused():
     times = iter(range(0, 10_000, 10))
     with pytest.raises(BadInputError, match="expected time for one round"):
         race(Planted(), NAMES, 800, Limits(5, clock=lambda: next(times)))
+
+
+class Broken(Planted):
+    """A runner whose every score is NaN."""
+
+    def train(self, names, until):
+        super().train(names, until)
+        return {name: [math.nan, math.inf] for name in names}
+
+
+def test_a_loss_that_is_nan_in_every_candidate_ends_the_race_at_once():
+    runner = Broken()
+    with pytest.raises(BadInputError, match="got none after 59 steps"):
+        race(runner, NAMES, 800)
+    assert len(runner.calls) == 1
+
+
+def test_progress_counts_what_is_planned_and_ends_at_its_total():
+    news = []
+
+    class Counting(NoProgress):
+        def start(self, task, total):
+            news.append(total)
+
+        def advance(self, steps=1):
+            news.append(steps)
+
+    race(Planted(), NAMES[:2], 800, Limits(progress=Counting()))
+    total, *steps = news
+    assert total == 2 * 800 and 0 < sum(steps) <= total

@@ -157,8 +157,38 @@ def test_own_models_go_on_after_a_kill(tmp_path):
 
 
 def test_a_model_that_ignores_its_geometry_is_found_out():
-    with pytest.raises(BadInputError, match="size follows the geometry"):
+    with pytest.raises(BadInputError, match="parameters for 1 x 1 and for 1 x 2"):
         trial_of(lambda geometry: nn.Linear(8, 8), batches, GEOMETRIES, training=HOW)
+
+
+class Ignoring(nn.Module):
+    """Takes a split of the width and uses none of it."""
+
+    def __init__(self, geometry):
+        super().__init__()
+        self.map = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.map(x)
+
+
+def test_a_model_that_ignores_splits_of_equal_size_is_found_out_by_its_losses():
+    with pytest.raises(BadInputError, match="got the same loss for all 2 candidates"):
+        trial_of(Ignoring, batches, splits(8), training=HOW)
+
+
+def test_a_loss_that_is_nan_in_every_candidate_is_one_line():
+    def nothing(seed):
+        for x, y in batches(seed):
+            yield x * torch.nan, y
+
+    with pytest.raises(BadInputError, match="expected a finite score"):
+        trial_of(Own, nothing, GEOMETRIES, training=HOW)
+
+
+def test_a_budget_too_small_for_one_round_is_one_line():
+    with pytest.raises(BadInputError, match="expected time for one round of 2 candidates"):
+        trial(IMAGES, LABELS, **{**SMALL, "steps": 4000}, minutes=1e-4)
 
 
 def test_no_batches_are_refused():

@@ -57,9 +57,14 @@ def splits(width: int, least: int = 4) -> list[HeadGeometry]:
     return found or [usual(width)]
 
 
-def advised(problem: Problem, width: int, progress: Progress) -> list[HeadGeometry]:
-    """Ask ``advise`` for geometries: its choices, the usual one, and the split half-way between."""
-    # A geometry that costs more than the usual one is left out: at more cost anything may win.
+def advised(
+    problem: Problem, width: int, progress: Progress
+) -> tuple[list[HeadGeometry], HeadGeometry]:
+    """Ask ``advise`` for geometries: its choices, the usual one, and the split half-way between.
+
+    A geometry that costs more than the usual one is left out: at more cost anything may win. The
+    second value is the one that ``advise`` would take.
+    """
     answer = advise(
         problem.inputs[:MOST_READ] if problem.inputs.dim() > 1 else _rows(problem),
         width=width,
@@ -76,7 +81,8 @@ def advised(problem: Problem, width: int, progress: Progress) -> list[HeadGeomet
         chosen.append(HeadGeometry.free(width, width // middle, middle))
     plain = [g for g in chosen if isinstance(g, HeadGeometry) and g.kv_heads == g.heads]
     found = [*(g for g in plain if g.parameters <= most.parameters), most]
-    return list(dict.fromkeys(found)) if len(set(found)) > 1 else [*splits(width), most]
+    several = list(dict.fromkeys(found)) if len(set(found)) > 1 else [*splits(width), most]
+    return several, answer.best.geometry
 
 
 def _rows(problem: Problem) -> Tensor:

@@ -20,6 +20,14 @@ from headwise.errors import BadInputError, ParameterError
 #: Draws from which the probability of being best is counted.
 DRAWS = 20_000
 
+#: Differences between geometries grow faster than their recent walk tells. This factor on its
+#: standard error and the next made the probabilities hold on recorded curves, each task judged by
+#: the others (``benchmarks.advice.trial_calibration``).
+WALK_TEMPER = 1.5
+
+#: How much likelier than another candidate the advised one is to be best before any training.
+ADVISED_PRIOR = 2.0
+
 #: The last increments of each curve, from which the speed of the walk is read.
 RECENT = 4
 
@@ -40,7 +48,10 @@ class Prediction:
 
 
 def predict(
-    curves: Mapping[str, np.ndarray], steps: Sequence[int], full: int
+    curves: Mapping[str, np.ndarray],
+    steps: Sequence[int],
+    full: int,
+    prior: Mapping[str, float] | None = None,
 ) -> dict[str, Prediction]:
     """Predict every candidate's score after ``full`` steps.
 
@@ -49,6 +60,8 @@ def predict(
             that was stopped early has fewer rows, and not all of them none.
         steps: The steps of the rows of the longest curve, ascending.
         full: The length of training to predict.
+        prior: How much likelier than the others a candidate is to be best before any training;
+            1 for those that are not named.
 
     Returns:
         A prediction for each candidate; the probabilities sum to one.
@@ -73,11 +86,12 @@ def predict(
     speed, spread = _walk_speed(apart, steps), _seed_variance(apart)
     names = list(filled)
     means = np.array([apart[name][-1].mean() for name in names])
-    errors = np.array(
-        [math.sqrt(spread + speed * math.log(full / steps[len(apart[name]) - 1])) for name in names]
-    )
+    left = [math.log(full / steps[len(apart[name]) - 1]) for name in names]
+    errors = np.sqrt([spread + WALK_TEMPER**2 * speed * distance for distance in left])
     level = _extrapolated(common.mean(axis=1), steps[:longest], full)
-    shares = _best_shares(means, errors)
+    weights = np.array([1.0 if prior is None else prior.get(name, 1.0) for name in names])
+    shares = _best_shares(means, errors) * weights
+    shares /= shares.sum()
     return {
         name: Prediction(level + float(means[k]), float(errors[k]), float(shares[k]))
         for k, name in enumerate(names)

@@ -48,11 +48,12 @@ class Standing:
     steps: list[int] = field(default_factory=list)
     curves: dict[str, list[list[float]]] = field(default_factory=dict)
     stopped: bool = False
+    prior: dict[str, float] = field(default_factory=dict)
 
     def predictions(self, full: int) -> dict[str, Prediction]:
         """What the curves so far say about the full length."""
         curves = {name: np.array(curve, dtype=float) for name, curve in self.curves.items()}
-        return predict(curves, self.steps, full)
+        return predict(curves, self.steps, full, self.prior)
 
 
 def looks(full: int) -> list[tuple[int, bool]]:
@@ -70,13 +71,27 @@ def looks(full: int) -> list[tuple[int, bool]]:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a race may take, where its standing is kept, and whose it is."""
+    """What bounds a race.
+
+    Attributes:
+        seconds: How long it may take.
+        path: Where its standing is kept.
+        identity: Whose standing it is.
+        progress: Receives news of the work.
+        clock: Tells the time in seconds.
+        plan: Steps at which to look, and whether a round ends there; by default ``looks``.
+        prior: How much likelier than others a candidate is to be best before any training.
+        fewest_looks: Fewer looks than this are no answer.
+    """
 
     seconds: float | int = math.inf
     path: Path | None = None
     identity: str = ""
     progress: Progress = SILENT
     clock: Callable[[], float | int] = time.monotonic
+    plan: Sequence[tuple[int, bool]] | None = None
+    prior: Mapping[str, float] = field(default_factory=dict)
+    fewest_looks: int = LOOKS
 
 
 def race(runner: Runner, names: Sequence[str], full: int, limits: Limits | None = None) -> Standing:
@@ -89,8 +104,11 @@ def race(runner: Runner, names: Sequence[str], full: int, limits: Limits | None 
         The standing at the end.
     """
     limits = limits or Limits()
-    standing = _read(limits) or Standing(list(names), curves={n: [] for n in names})
-    plan = _planned(full, len(names), max(standing.steps, default=0))
+    standing = _read(limits) or Standing(
+        list(names), curves={name: [] for name in names}, prior=dict(limits.prior)
+    )
+    points = looks(full) if limits.plan is None else limits.plan
+    plan = _planned(points, len(names), max(standing.steps, default=0))
     pace = _Pace(limits.clock)
     progress = limits.progress
     with tracked(progress, "training candidates", total=sum(cost for *_, cost in plan)):
@@ -99,7 +117,7 @@ def race(runner: Runner, names: Sequence[str], full: int, limits: Limits | None 
                 break
             work = (step - max(standing.steps, default=0)) * len(standing.running)
             if pace.late(work, limits.seconds):
-                _refuse_no_round(standing, limits.seconds)
+                _refuse_no_round(standing, limits)
                 standing.stopped = True
                 break
             progress.show(f"step {step:,} of {full:,}, {len(standing.running)} candidates")
@@ -113,10 +131,12 @@ def race(runner: Runner, names: Sequence[str], full: int, limits: Limits | None 
     return standing
 
 
-def _planned(full: int, count: int, done: int) -> list[tuple[int, bool, int]]:
+def _planned(
+    points: Sequence[tuple[int, bool]], count: int, done: int
+) -> list[tuple[int, bool, int]]:
     """The looks after step ``done``, each with the steps it takes if half the field stops."""
     found, last = [], 0
-    for step, ends_round in looks(full):
+    for step, ends_round in points:
         if step > done:
             found.append((step, ends_round, (step - last) * count))
         last = step
@@ -158,11 +178,11 @@ def _refuse_all_diverged(standing: Standing) -> None:
         )
 
 
-def _refuse_no_round(standing: Standing, seconds: float | int) -> None:
-    if len(standing.steps) < LOOKS:
+def _refuse_no_round(standing: Standing, limits: Limits) -> None:
+    if len(standing.steps) < limits.fewest_looks:
         raise BadInputError(
             f"expected time for one round of {len(standing.curves)} candidates, got "
-            f"{seconds:.0f} seconds, which end before it",
+            f"{limits.seconds:.0f} seconds, which end before it",
             hint="allow more minutes, or pass fewer steps or candidates",
         )
 

@@ -15,11 +15,12 @@ from headwise.errors import ParameterError
 from headwise.geometry import HeadGeometry
 from headwise.progress import SILENT, Progress
 from headwise.training.device import refuse_absent
-from headwise.trials.candidates import advised, named
+from headwise.trials.candidates import advised, name_of, named
 from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.named_functions import function_named
 from headwise.trials.own_models import OwnRunner, OwnTraining, Pair
-from headwise.trials.prediction import refuse_one_seed
+from headwise.trials.prediction import ADVISED_PRIOR, refuse_one_seed
+from headwise.trials.problems import Problem
 from headwise.trials.race import Limits, Runner, race
 from headwise.trials.result import Trial, answer
 from headwise.trials.sources import Frame, read_problem
@@ -109,11 +110,11 @@ def trial(
         refuse_absent(device)
     frame = Frame(task, depth, patch, size, length, tokenizer)
     problem = read_problem(inputs, labels, frame)
-    entrants = named(candidates or advised(problem, width, progress))
+    entrants, prior = _entrants(problem, width, candidates, progress)
     place = None if folder is None else Path(folder)
     sizes = {"steps": steps, "batch": batch, "rate": float(rate)}
     identity = f"{problem.identity} {list(entrants)} {width} {tuple(seeds)} {sizes}"
-    limits = Limits(60.0 * minutes, _standing(place), identity, progress)
+    limits = Limits(60.0 * minutes, _standing(place), identity, progress, prior=prior)
     if cluster is None:
         settings = settings_of(problem, device, seeds, **sizes)
         runner = EnsembleRunner(
@@ -209,6 +210,19 @@ def trial_of(
         spec = partial(spec, **training.sizes())
         workers = WorkerRunner(entrants, spec, executor)
         return _settled(workers, entrants, training.steps, limits, "loss")
+
+
+def _entrants(
+    problem: Problem,
+    width: int,
+    candidates: Sequence[HeadGeometry] | None,
+    progress: Progress,
+) -> tuple[dict[str, HeadGeometry], dict[str, float]]:
+    """The candidates by name, and which of them is likelier to win before any training."""
+    if candidates is not None:
+        return named(candidates), {}
+    found, first = advised(problem, width, progress)
+    return named(found), {name_of(first): ADVISED_PRIOR}
 
 
 def _standing(folder: Path | None) -> Path | None:
