@@ -102,14 +102,14 @@ def _jobs() -> list[Job]:
         Job(TASKS["prose-next-token-w128-n128"], ("width",), LONG),
         Job(TASKS["code-next-token-w256-n512"], ("width",), USUAL),
         Job(long_prose, ("keys", "values"), USUAL),
+        Job(TASKS["code-next-token-w256-n512"], ("keys", "values"), USUAL),
         Job(TASKS["sorting-w128-n128"], ("width",), RECALL, rates),
-        Job(recall[0], ("keys", "values"), RECALL),
         Job(TASKS["copying-w128-n256"], ("width",), RECALL, rates),
         Job(long_prose, ("rates",), SHORT),
         Job(TASKS["prose-masked-token-w256-n128"], ("width",), USUAL),
         Job(TASKS["code-next-token-w256-n128"], ("width",), USUAL),
         Job(long_prose, ("half",), USUAL),
-        Job(TASKS["code-next-token-w256-n512"], ("keys", "values"), USUAL),
+        Job(recall[0], ("keys", "values"), RECALL),
         Job(TASKS["code-token-classes-w128-n128"], ("width",), USUAL),
     ]
     return [*found, *_the_rest(found)]

@@ -228,6 +228,7 @@ def test_planted_dimensions_are_where_the_error_falls():
 
 LANGUAGE = read_rows(sorted(judge.RECORDS.glob("language*.jsonl")))
 PROSE, RECALL = "prose-next-token-w256-n512", "associative-w128-n128"
+HELD_OUT = "code-next-token-w256-n512"
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +249,9 @@ def test_the_stored_evidence_is_what_the_records_say(tasks):
 
 
 def test_next_token_rows_are_judged_in_nats_after_the_longest_training(tasks):
-    (row,) = [evidence_row(task) for task in tasks if task.kind == "next-token"]
+    found = {task.name: task for task in tasks if task.kind == "next-token"}
+    assert [name for name, task in found.items() if task.held_out] == [HELD_OUT]
+    row = evidence_row(found[PROSE])
     assert (row["name"], row["unit"], row["held_out"]) == (PROSE, "nats", False)
     own = [r for r in LANGUAGE if r["task"] == PROSE and r["steps"] == 8000]
     loss = {(r["heads"], r["seed"]): r["score"] for r in own}
@@ -269,12 +272,15 @@ def test_recall_that_is_not_learned_is_no_evidence(tasks):
     assert RECALL not in [task.name for task in tasks]
     own = [row for row in LANGUAGE if row["task"] == RECALL]
     assert own and not is_learned(own, RECALL)
-    assert judged_names([*own, own[0] | {"accuracy": 0.9}]) == [RECALL]
+    assert max(row["accuracy"] for row in own) > 0.9  # one lucky seed of three
+    longest = [row for row in own if row["steps"] == 4000]
+    learned = [row | {"accuracy": 0.9} for row in longest if row["heads"] == 16]
+    assert judged_names([*own, *learned]) == [RECALL]
 
 
 def test_the_advice_for_a_task_does_not_see_its_own_result(tasks):
     """A second held-out next-token task makes it leave the usual geometry; its own does not."""
-    (prose,) = [task for task in tasks if task.kind == "next-token"]
+    prose = next(task for task in tasks if task.name == PROSE)
     own = from_row(evidence_row(prose))
     assert advised_now(prose, []).qk_rank == 64
     better = replace(own, gain=1.0, held_out=True)

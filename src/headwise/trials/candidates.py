@@ -60,11 +60,8 @@ def splits(width: int, least: int = 4) -> list[HeadGeometry]:
 def advised(
     problem: Problem, width: int, progress: Progress
 ) -> tuple[list[HeadGeometry], HeadGeometry]:
-    """Ask ``advise`` for geometries: its choices, the usual one, and the split half-way between.
-
-    A geometry that costs more than the usual one is left out: at more cost anything may win. The
-    second value is the one that ``advise`` would take.
-    """
+    """Ask ``advise`` for its choices and the usual one, and which of them it would take."""
+    # A geometry that costs more than the usual one is left out: at more cost anything may win.
     answer = advise(
         problem.inputs[:MOST_READ] if problem.inputs.dim() > 1 else _rows(problem),
         width=width,
