@@ -10,7 +10,7 @@ what is left of keys and values:
 | pairs | rotary positions: some rotation pairs are left, with their own angles |
 | latent | rotary positions: a vector of a lower rank is cached, and keys are restored from it |
 
-Values always have a lower rank of their own; the output map reads them directly.
+Values always have their own lower rank; the output map reads them directly.
 """
 
 import torch
