@@ -6,13 +6,15 @@ meant to change, and say why in the commit.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+
+from headwise.cli.app import main as command
 
 HERE = Path(__file__).parent
 ANSWERS = HERE / "answers"
@@ -52,14 +54,14 @@ def ask(arguments: list[str]) -> object:
     Returns:
         The parsed answer.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "headwise", *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=INPUTS,
-    )
-    return json.loads(done.stdout)
+    printed = io.StringIO()
+    with contextlib.chdir(INPUTS), contextlib.redirect_stdout(printed):
+        try:
+            command([*arguments, "--json"])
+        except SystemExit as end:
+            if end.code:
+                raise RuntimeError(f"headwise {arguments} ended with {end.code}") from end
+    return json.loads(printed.getvalue())
 
 
 def ask_exhibit(name: str) -> object:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from headwise.errors import BadInputError
 from headwise.probing.reading import Read, capture
+from headwise.probing.trainers import lightning_callback, transformers_callback
 from headwise.spectra import measure
 
 Reaction = Literal["warn", "stop", "ignore"]
@@ -141,14 +142,10 @@ class RankMonitor:
 
     def lightning(self) -> Any:
         """A callback for a Lightning trainer; ranks go to its logger too."""
-        from headwise.probing.trainers import lightning_callback
-
         return lightning_callback(self)
 
     def transformers(self) -> Any:
         """A callback for a Hugging Face trainer; ranks go where its losses go."""
-        from headwise.probing.trainers import transformers_callback
-
         return transformers_callback(self)
 
     @torch.no_grad()

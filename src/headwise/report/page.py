@@ -6,11 +6,10 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from headwise.report.tables import Table
+from headwise.report.tables import Table, template
 from headwise.whole_files import write_whole
 
 
@@ -82,15 +81,6 @@ def write_page(text: str, path: str | os.PathLike[str]) -> Path:
         'report.html'
     """
     return write_whole(Path(path), text.encode(), hint="choose another folder to write to")
-
-
-@cache
-def template(name: str) -> Any:
-    """Return a Jinja template of this package by its file name."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    loader = PackageLoader("headwise.report")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template(name)
 
 
 def _placed(number: int, section: Section) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from headwise.errors import BadInputError
@@ -100,8 +101,6 @@ class Table:
             >>> Table(("n",), ((1,),), frozenset({(0, 0)})).html().partition("<tbody>")[2]
             '<tr><td class="number stressed">1</td></tr></tbody></table>'
         """
-        from headwise.report.page import template
-
         return str(template("table.html").module.table(self))
 
     def cells(self) -> Iterator[list[Shown]]:
@@ -135,3 +134,12 @@ def _shown(value: Cell) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@cache
+def template(name: str) -> Any:
+    """Return a Jinja template of this package by its file name."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("headwise.report")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template(name)
