@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields, replace
 
 from headwise.errors import ParameterError
 
+__all__ = ["HeadGeometry", "LatentGeometry", "divisors"]
+
 
 @dataclass(frozen=True)
 class HeadGeometry:

@@ -185,11 +185,10 @@ def _show(found: Trial, html: Path | None, plot: Path | None, as_json: bool) -> 
     from headwise.cli.console import note, print_json, screen
 
     if plot is not None:
-        from headwise.report import render
-        from headwise.whole_files import write_whole
+        from headwise.report import render, save_rendered
 
-        drawn = render(found.plot(), [plot.suffix])[plot.suffix]
-        note(f"figure: {write_whole(plot, drawn, hint='choose another folder')}")
+        (drawn,) = save_rendered(render(found.plot(), [plot.suffix]), plot.with_suffix(""))
+        note(f"figure: {drawn}")
     if html is not None:
         note(f"report: {found.report(html)}")
     if as_json:

@@ -13,13 +13,15 @@ from headwise.trials.candidates import name_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from headwise.trials.result import Trial
-
 #: Half width of the bars of the predictions, in standard errors: 90 %.
 BARS = 1.645
 
 
-def verdict(found: Trial) -> str:
+#: A ``headwise.trials.Trial``. That module imports this one, so its name cannot be used here.
+Shown = Any
+
+
+def verdict(found: Shown) -> str:
     """The answer in one sentence."""
     best = found.best
     return (
@@ -28,7 +30,7 @@ def verdict(found: Trial) -> str:
     )
 
 
-def remarks(found: Trial) -> list[str]:
+def remarks(found: Shown) -> list[str]:
     """What a reader must know besides."""
     lines = []
     if not found.finished:
@@ -54,7 +56,7 @@ def remarks(found: Trial) -> list[str]:
     return lines
 
 
-def table(found: Trial) -> Table:
+def table(found: Shown) -> Table:
     """One row for each geometry, the most probable winner first."""
     columns = ("geometry", "trained", f"predicted {found.measure}", "probability best")
     rows = tuple(
@@ -72,7 +74,7 @@ def table(found: Trial) -> Table:
     return Table((*columns, "parameters", "KV bytes", "Pareto front"), rows)
 
 
-def document(found: Trial) -> str:
+def document(found: Shown) -> str:
     """The whole answer as an HTML page that needs no other file."""
     return page(
         "Trial of head geometries",
@@ -86,7 +88,7 @@ def document(found: Trial) -> str:
     )
 
 
-def figure(found: Trial) -> Any:
+def figure(found: Shown) -> Any:
     """Draw the curves with predictions, the probabilities, and the score against KV bytes."""
     from matplotlib.figure import Figure
 
@@ -107,7 +109,7 @@ def _look(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 
 
-def _curves(axes: Axes, found: Trial) -> None:
+def _curves(axes: Axes, found: Shown) -> None:
     for place, (one, curve) in enumerate(zip(found.entrants, found.curves, strict=True)):
         scores, look = np.array(curve, dtype=float), _look(place)
         steps, seeds = np.array(found.steps[: len(curve)]), scores.shape[1]
@@ -128,7 +130,7 @@ def _curves(axes: Axes, found: Trial) -> None:
     axes.legend(title="heads × rank", loc="upper right", ncols=1 + (len(found.entrants) > 5))
 
 
-def _probabilities(axes: Axes, found: Trial) -> None:
+def _probabilities(axes: Axes, found: Shown) -> None:
     places = range(len(found.entrants))
     chances = [one.probability for one in found.entrants]
     colours = [_look(place)["color"] for place in places]
@@ -144,7 +146,7 @@ def _probabilities(axes: Axes, found: Trial) -> None:
     axes.set_title("Which is best?", loc="left")
 
 
-def _front(axes: Axes, found: Trial) -> None:
+def _front(axes: Axes, found: Shown) -> None:
     for place, one in enumerate(found.entrants):
         look = _look(place)
         face = look["color"] if one.on_front else "white"
