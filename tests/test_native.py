@@ -88,7 +88,7 @@ def lying_compiler(folder, script):
     ],
     ids=["makes nothing", "another library", "no library"],
 )
-def test_a_compiler_that_lies_means_no_library(monkeypatch, cache_folder, source, tmp_path, script):
+def test_a_broken_compiler_gives_no_library(monkeypatch, cache_folder, source, tmp_path, script):
     foreign_library(tmp_path)
     monkeypatch.setenv("FOREIGN", str(tmp_path / "foreign.so"))
     liar = lying_compiler(tmp_path, script)

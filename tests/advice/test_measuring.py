@@ -78,7 +78,7 @@ def test_the_causal_plateau_of_orthonormal_tokens_is_half(n):
     assert found == pytest.approx((n + 1) / 2 / n, abs=4 * 0.5 / (n * 4000) ** 0.5)
 
 
-def test_under_a_causal_mask_both_are_measured_and_the_bare_one_is_judged():
+def test_under_a_causal_mask_the_curve_without_mask_decides():
     tokens = TokenSet(white(), 8, "given")
     bare = measured_evidence(tokens, Reading(), Sampling())
     causal = measured_evidence(tokens, Reading(), Sampling(mask="causal"))

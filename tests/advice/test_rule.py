@@ -103,7 +103,7 @@ def test_a_curve_that_never_gets_there_is_said_to():
     assert (found.rank, found.reached) == (16, False)
 
 
-def test_the_models_own_start_is_judged_first():
+def test_default_initialisation_is_judged_first():
     own, paper = curve(CIFAR_MODEL), curve(CIFAR_PAPER, "paper")
     assert Evidence("tokens", 16, 32, (paper, own), None).curve is own
     assert Evidence("tokens", 16, 32, (paper,), None).curve is paper

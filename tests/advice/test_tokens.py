@@ -55,7 +55,7 @@ def test_vectors_keep_the_dimension_they_came_with():
     assert found.effective_dimension == pytest.approx(3, rel=0.05)
 
 
-def test_tokens_are_seen_normalised():
+def test_tokens_are_normalised():
     seen = as_seen(7 + 3 * torch.randn(2, 5, 8, dtype=torch.float64), seed=0)
     torch.testing.assert_close(
         seen.var(-1, correction=0), torch.ones(2, 5).double(), rtol=1e-3, atol=0
@@ -175,7 +175,7 @@ def usual_tokens():
 
 
 @pytest.mark.parametrize("name", usual_tokens())
-def test_what_is_usual_is_no_outlier(name):
+def test_usual_tokens_are_not_outliers(name):
     assert token_statistics(token_set(usual_tokens()[name], None), 0).outliers == 0
 
 

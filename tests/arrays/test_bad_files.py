@@ -161,7 +161,7 @@ def test_a_header_that_promises_too_much_allocates_nothing(tmp_path):
     refused(path, "expected 8000000000000000000 bytes of numbers in .*, got 0")
 
 
-def test_a_safetensors_header_that_lies(tmp_path):
+def test_a_wrong_safetensors_header_is_refused(tmp_path):
     body = save({"a": torch.eye(3)})
     size = int.from_bytes(body[:8], "little")
     header = json.loads(body[8 : 8 + size])
@@ -185,7 +185,7 @@ def test_a_member_of_an_archive_is_named(tmp_path):
         read_array(tmp_path / "a.npz", "bad")
 
 
-def test_weights_beside_other_objects_are_refused_by_what_they_ask_for(tmp_path):
+def test_weights_with_other_objects_are_refused_and_the_object_named(tmp_path):
     torch.save({"a": torch.eye(2), "b": np.eye(2)}, tmp_path / "a.pt")
     refused(tmp_path / "a.pt", r"asks for numpy\..*nothing was executed.*save only tensors")
 

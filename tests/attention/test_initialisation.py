@@ -38,7 +38,7 @@ def test_spreads_are_as_stated(rule, reading, writing):
     assert spread(p.output.weight) == pytest.approx(writing, rel=0.03)
 
 
-def test_fan_in_keeps_unit_variance_whatever_the_heads():
+def test_fan_in_keeps_unit_variance_for_any_number_of_heads():
     tokens = torch.randn(64, 16, 64, generator=torch.Generator().manual_seed(0))
     for heads, rank in ((1, 64), (400, 1), (3, 20)):
         layer = mha(HeadGeometry.free(64, heads, rank))

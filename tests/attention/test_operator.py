@@ -74,7 +74,7 @@ class TestBlockAsWideAsTheHeads(AttentionContract):
     columns = 5  # the fused kernels run only when values and keys have one width
 
 
-def test_float64_is_the_default_whatever_comes_in():
+def test_float64_is_the_default_for_any_input_dtype():
     operator = AttentionOperator(torch.zeros(2, 3), torch.zeros(5, 3))
     assert operator.matmat(torch.ones(5, 1)).dtype == torch.float64
 

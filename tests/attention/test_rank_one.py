@@ -161,7 +161,7 @@ def test_it_runs_under_inference_mode():
         torch.testing.assert_close(rank_one_attention(*inputs), plain(*inputs))
 
 
-def test_the_operator_is_registered_as_torch_wants_it():
+def test_the_operator_is_registered_as_torch_requires():
     torch.library.opcheck(torch.ops.headwise.rank_one_attention.default, triple(2, 3, 4, 5))
 
 

@@ -174,7 +174,7 @@ def test_the_backward_pass_rounds_as_the_forward_pass_did(before, after, rounded
     assert farthest([out, *found], wanted) <= 1e-6
 
 
-def test_fewer_bits_are_summed_exactly_whatever_is_float32_products(noting):
+def test_sixteen_bit_input_is_summed_exactly_at_any_float32_precision(noting):
     given = heads(2, 5, 3, 4, dtype=torch.bfloat16)
     with float32_products("high"):
         answer_and_gradients(short_attention, *given)

@@ -95,7 +95,7 @@ class TestCapture:
             during = model(tokens(2, 5, 12))
         assert torch.equal(during, model(tokens(2, 5, 12)))
 
-    def test_chosen_layers_alone_report(self):
+    def test_only_chosen_layers_report(self):
         model, seen = stack(), []
         with capture(model, lambda name, view: seen.append(name), ["blocks.1.attention"]):
             model(tokens(2, 5, 12))

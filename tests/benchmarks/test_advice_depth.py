@@ -65,7 +65,7 @@ def test_singular_values_are_those_of_the_weights_and_of_the_logits(loaded):
     torch.testing.assert_close(error, left)
 
 
-def test_equal_singular_values_participate_alike():
+def test_equal_singular_values_participate_equally():
     squares = torch.diag(torch.tensor([4.0, 4.0, 4.0, 0.0])).double().unsqueeze(0)
     spectrum = depth.Form(squares, torch.eye(4).double().unsqueeze(0)).spectrum()
     assert depth.participation(spectrum).tolist() == pytest.approx([3.0])

@@ -87,7 +87,7 @@ def test_what_each_rule_chooses_with_the_width_fixed_and_free():
     assert len(chosen("chance", "free")) == 13
 
 
-def test_what_each_rule_makes_of_half_the_parameters():
+def test_what_each_rule_chooses_at_half_the_parameters():
     found = {rule: chosen(rule, "half") for rule in RULES if rule != "chance"}
     assert found == {
         "headwise": [(16, 8)],
@@ -100,7 +100,7 @@ def test_what_each_rule_makes_of_half_the_parameters():
     assert len(chosen("chance", "half")) == 5
 
 
-def test_half_is_judged_beside_everything_that_was_trained():
+def test_half_the_parameters_is_compared_with_everything_that_was_trained():
     """The best is one that no rule may choose: it has twice the parameters."""
     best = BENCH.geometries("heads")[-1]
     swept = [*BENCH.geometries("half"), best]
@@ -140,7 +140,7 @@ def test_chance_is_the_mean_over_all_choices():
     assert found.cost == pytest.approx(sum(DIMS) / 7 / 64)
 
 
-def test_errors_are_shares_of_the_trivial_error_and_told_as_a_ratio_too():
+def test_errors_are_shares_of_the_trivial_error_and_ratios():
     bench = BENCHES["farthest-planted-8"]
     errors = dict(zip(DIMS, (0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1), strict=True))
     rows = [row(g, s, errors[g.qk_rank], bench) for g in bench.geometries("heads") for s in (0, 1)]
@@ -196,7 +196,7 @@ def test_one_seed_has_no_error_bar():
     assert math.isnan(judge.mean_and_error([0.5])[1])
 
 
-def test_the_page_keeps_what_stands_around_its_tables(tmp_path):
+def test_the_page_keeps_the_text_around_its_tables(tmp_path):
     place = tmp_path / "page.md"
     place.write_text(f"# Before\n\n{page.BEGIN}\nold\n{page.END}\n\nAfter\n")
     page.write_page(place, "new")

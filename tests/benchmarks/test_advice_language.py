@@ -64,7 +64,7 @@ def plainly(shape, weights, row, group, ids):
     return layer_norm(x, x.shape[-1:]) @ weights["head"][row]
 
 
-def test_a_stack_answers_as_each_member_written_out_by_hand():
+def test_a_stack_gives_the_outputs_of_each_member():
     drawn = initial_parameters(SHAPE, members(0, 1))
     weights = {name: value.double() * 3 for name, value in drawn.items()}
     ids = torch.randint(11, (6, 5, 8), generator=torch.Generator().manual_seed(0))
@@ -82,7 +82,7 @@ def test_parameter_counts_are_those_of_the_tensors():
         assert sum(v.numel() for v in inner) == SHAPE.attention_parameters(geometry)
 
 
-def test_members_train_together_as_they_do_alone(tiny):
+def test_members_train_the_same_together_and_alone(tiny):
     whole = members(0, 1, rates=(1e-2, 3e-3))
     together, alone = Ensemble(tiny.load(None, "cpu"), whole), []
     for step in range(4):
@@ -174,7 +174,7 @@ class Clock:
         return 1e-6 * -self.left if self.left > 0 else 1e9
 
 
-def test_a_run_that_was_cut_short_goes_on_and_ends_the_same(tiny, tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes_and_ends_the_same(tiny, tmp_path, monkeypatch):
     job = Job(tiny, ("width",), (10, 20))
     assert session(tmp_path / "whole").train(job)
     cut = session(tmp_path / "cut", minutes=1.0)
@@ -256,7 +256,7 @@ def test_the_answer_is_the_next_token_the_hidden_one_or_its_class(corpus):
     assert torch.equal(tagged.answers, tagged.ids.flatten() % 7)
 
 
-def test_batches_depend_on_seed_and_step_alone(corpus):
+def test_batches_depend_only_on_seed_and_step(corpus):
     one, other = (TASKS["prose-next-token-w128-n128"].load(corpus, "cpu") for _ in range(2))
     assert torch.equal(one.batch(1, 5).ids, other.batch(1, 5).ids)
     assert not torch.equal(one.batch(1, 5).ids, one.batch(1, 6).ids)

@@ -78,7 +78,7 @@ def test_a_sweep_writes_a_row_for_each_seed_and_skips_what_is_there(tiny, tmp_pa
     assert capsys.readouterr().out.count("(4, ") == 0 and len(tiny.ranks) == 6
 
 
-def test_a_sweep_that_was_stopped_goes_on_where_it_was_saved(tiny, tmp_path, monkeypatch):
+def test_a_stopped_sweep_resumes_from_its_checkpoint(tiny, tmp_path, monkeypatch):
     more = ("--sweeps", "heads", "--ranks", "2", "--together", "2")
     sweep.sweep(given(tmp_path / "whole", *more))
     kept, steps = tmp_path / "kept", []
@@ -103,7 +103,7 @@ def test_a_sweep_that_was_stopped_goes_on_where_it_was_saved(tiny, tmp_path, mon
     assert not list(kept.iterdir())
 
 
-def test_the_same_seed_gives_the_same_row_alone_and_beside_others(tiny, tmp_path):
+def test_the_same_seed_gives_the_same_row_alone_and_with_others(tiny, tmp_path):
     for name, together in (("a", "1"), ("b", "2")):
         more = ("--sweeps", "heads", "--ranks", "2", "--together", together)
         sweep.sweep(given(tmp_path / name, *more))
@@ -125,7 +125,7 @@ def test_splits_of_one_width_train_as_one_ensemble_with_the_same_rows(tiny, tmp_
     assert len(set(one.values())) > len(cells)
 
 
-def test_groups_are_of_one_task_and_alike_in_cost():
+def test_groups_have_one_task_and_similar_cost():
     left = sweep.cells([BENCHES["farthest-64"], SMALL], ["width"], set())
     found = sweep.groups(left, most=4)
     assert [[cell.geometry.qk_rank for cell in group] for group in found] == [
@@ -140,7 +140,7 @@ def test_no_cell_starts_after_its_time(tiny, tmp_path, capsys):
     assert not (tmp_path / "rows.jsonl").exists()
 
 
-def test_a_cell_that_fails_is_told_and_the_others_go_on(tiny, tmp_path, monkeypatch, capsys):
+def test_a_failed_cell_is_reported_and_the_others_continue(tiny, tmp_path, monkeypatch, capsys):
     def build(geometry, seed):
         if geometry.qk_rank == 8:
             raise RuntimeError("no memory for this one")
@@ -186,7 +186,7 @@ def test_compact_files_give_back_what_was_stored(tmp_path):
         read_set(tmp_path, "absent")
 
 
-def test_recorded_inputs_come_back_as_the_evidence_they_were(tmp_path):
+def test_recorded_inputs_are_read_back_unchanged(tmp_path):
     loaded = SMALL.load(tmp_path, "cpu")
     few = replace(loaded, tokens=loaded.tokens[:64])
     row = inputs_of(replace(SMALL, load=lambda folder, device: few), tmp_path)

@@ -53,7 +53,7 @@ def test_stacked_geometries_share_their_shapes():
     assert all(len({g.heads * g.qk_rank for g in group}) == 1 for group in groups)
 
 
-def test_a_run_cut_short_goes_on_where_it_was(packed, tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes(packed, tmp_path, monkeypatch):
     plan = real_plans.Plan(
         "cifar10", real_plans.VisionModel(width=8, depth=1, mlp_width=8), epochs=3, batch=16
     )

@@ -45,5 +45,5 @@ def test_rows_of_other_settings_answer_nothing(spec, change):
     assert real_records.answers(spec, rows_of(spec, **change)) == []
 
 
-def test_a_missing_seed_answers_nothing(spec):
+def test_a_missing_seed_gives_no_answer(spec):
     assert real_records.answers(spec, rows_of(spec)[:2]) == []

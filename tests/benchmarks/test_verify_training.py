@@ -53,7 +53,7 @@ def test_another_curve_is_noticed(verify, record, field):
     assert "differs" in str(found)
 
 
-def test_another_device_is_told(verify, record):
+def test_another_device_is_reported(verify, record):
     elsewhere = replace(record, provenance=replace(record.provenance, device="cuda (Some GPU)"))
     assert "recorded on cuda (Some GPU), run on cpu" in str(verify.verify_cell(elsewhere, steps=5))
 

@@ -74,7 +74,7 @@ def test_millions_are_printed_as_such(capsys):
     ("option", "words"),
     [(("--heads", "8"), "have error at least"), (("--error", "0.1"), "needs at least")],
 )
-def test_in_words(capsys, option, words):
+def test_the_answer_is_a_sentence(capsys, option, words):
     code, out, _ = run(capsys, "--width", "64", "--rank", "8", *option)
     assert code == 0
     assert words in " ".join(out.split())

@@ -6,7 +6,7 @@ from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import softmax_matrix
 
 
-def test_the_demo_tells_the_truth(headwise):
+def test_the_numbers_of_the_demo_are_right(headwise):
     found = json.loads(headwise("demo", "--json").out)
     queries, keys = gaussian_heads(1, 200, width=384, head_dim=64, seed=0)
     matrix = softmax_matrix(queries[0], keys[0])

@@ -40,5 +40,5 @@ def test_numbers_need_not_be_whole():
 
 
 @given(st.integers(-(10**15), 10**15))
-def test_whole_numbers_come_back(value):
+def test_whole_numbers_are_parsed(value):
     assert whole(str(value)) == value

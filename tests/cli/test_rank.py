@@ -146,7 +146,7 @@ def test_tolerance_rules(headwise, tmp_path, rule, expected):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
-def test_a_rounded_matrix_answers_with_an_interval_that_holds_the_truth(
+def test_a_rounded_matrix_gives_an_interval_that_contains_the_true_rank(
     headwise, tmp_path, head, dtype
 ):
     matrix = softmax_matrix(*head)
@@ -159,14 +159,14 @@ def test_a_rounded_matrix_answers_with_an_interval_that_holds_the_truth(
     assert found["reason"].startswith(f"{found['dtype']} hides whatever is below")
 
 
-def test_words_for_a_certain_rank(headwise, tmp_path):
+def test_a_certain_rank_is_described(headwise, tmp_path):
     out = " ".join(headwise("rank", save(tmp_path / "a.npy", torch.eye(5).double())).out.split())
     assert "rank 5 of 5, certain" in out
     assert "5 × 5, float64" in out
     assert "note:" not in out
 
 
-def test_words_for_what_a_dtype_hides(headwise, tmp_path, head):
+def test_the_rounding_of_a_dtype_is_described(headwise, tmp_path, head):
     path = tmp_path / "rounded.pt"
     torch.save(softmax_matrix(*head).bfloat16(), path)
     words = " ".join(headwise("rank", path).out.split())
@@ -175,7 +175,7 @@ def test_words_for_what_a_dtype_hides(headwise, tmp_path, head):
     assert "pass the float64 logits, or queries and keys" in words
 
 
-def test_words_for_a_singular_value_at_the_tolerance(headwise, tmp_path):
+def test_a_singular_value_at_the_tolerance_is_described(headwise, tmp_path):
     path = save(tmp_path / "a.npy", torch.diag(torch.tensor([1.0, 1e-8]).double()))
     words = " ".join(headwise("rank", path).out.split())
     assert "rank between 1 and 2" in words

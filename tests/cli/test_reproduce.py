@@ -123,14 +123,14 @@ def test_the_summary_of_several_exhibits_comes_first(headwise, tmp_path):
     assert (tmp_path / "out" / "report.html").read_text().index('id="summary"') < 3000
 
 
-def test_a_table_with_printed_values_says_so_at_every_scale(everything, headwise, tmp_path):
+def test_a_table_with_printed_values_mentions_them_at_every_scale(everything, headwise, tmp_path):
     folder, _ = everything
     given = ("--store", folder / "results.db", "--out", tmp_path)
     ran = headwise("reproduce", "rank2026/table_1", *given)
     assert "printed for other sizes" in ran.out
 
 
-def test_a_failed_spec_is_told_and_the_rest_is_drawn(everything, headwise, tmp_path):
+def test_a_failed_spec_is_reported_and_the_rest_is_drawn(everything, headwise, tmp_path):
     folder, _ = everything
     copy = tmp_path / "copy.db"
     with sqlite3.connect(folder / "results.db") as source, sqlite3.connect(copy) as target:
@@ -194,7 +194,7 @@ def test_runs_that_need_a_gpu_are_refused_before_the_first(headwise, tmp_path):
         assert not known.plan(FIGURE_ROLE_OF_D.specs(Scale.GPU)).failed
 
 
-def test_what_failed_before_is_told_with_the_way_to_ask_again(headwise, tmp_path):
+def test_earlier_failures_are_listed_with_the_option_to_retry(headwise, tmp_path):
     store = tmp_path / "runs.db"
     specs = FIGURE_ROLE_OF_D.specs(Scale.MINIATURE)
     with Store.open(str(store)) as known:
@@ -204,7 +204,7 @@ def test_what_failed_before_is_told_with_the_way_to_ask_again(headwise, tmp_path
     assert "failed before" not in headwise(*named, "--retry").err
 
 
-def test_a_figure_without_printed_values_still_says_what_to_know_of_it(headwise, tmp_path):
+def test_a_figure_without_printed_values_still_has_its_remarks(headwise, tmp_path):
     ran = headwise(
         "reproduce", "heads2024/figure_role_of_d", "--from-records", "--out", tmp_path / "out"
     )
@@ -269,7 +269,7 @@ def test_a_folder_that_is_read_only(headwise, everything, tmp_path):
     assert "cannot be written" in ran.one_line(1)
 
 
-def test_a_cluster_that_nobody_answers_for(headwise, tmp_path):
+def test_an_unreachable_cluster_is_refused_in_one_line(headwise, tmp_path):
     pytest.importorskip("distributed")
     places = ("--store", tmp_path / "s.db", "--out", tmp_path / "out")
     ran = headwise("reproduce", QUICK, "--cluster", "tcp://127.0.0.1:1", *places)

@@ -89,7 +89,7 @@ def test_layers_heads_and_ids(checkpoint, capsys, tmp_path):
     assert {row["tokens"] for row in rows} == {4.0}
 
 
-def test_a_stopped_scan_goes_on(checkpoint, capsys, tmp_path, monkeypatch):
+def test_a_stopped_scan_resumes(checkpoint, capsys, tmp_path, monkeypatch):
     given = ("scan", checkpoint, "--random", "--store", tmp_path / "rows.db", "--json")
     first = run(capsys, *given)[1].out
     monkeypatch.setattr("headwise.probing.scanning.head_numbers", None)

@@ -102,7 +102,7 @@ def test_signs_are_drawn_where_an_operation_has_two_directions():
     assert set(WITHOUT_SIGN) == {"posterize", "solarize"}
 
 
-def test_street_digits_have_a_policy_of_their_own():
+def test_street_digits_have_their_own_policy():
     one, two = (_stages(name)[0] for name in ("cifar10", "svhn"))
     assert len(two.kinds) == 25
     assert one.kinds != two.kinds

@@ -35,7 +35,7 @@ def task(count=40):
     return EpochTask(Parts(part, part, part), ImageAugmentation("cifar10"), present)
 
 
-def test_an_epoch_follows_from_seed_and_number_alone():
+def test_an_epoch_depends_only_on_seed_and_number():
     first, again, other = (task().epoch(seed, 3, 8) for seed in (1, 1, 2))
     assert torch.equal(first.inputs[0], again.inputs[0])
     assert not torch.equal(first.inputs[0], other.inputs[0])
@@ -78,7 +78,7 @@ def test_validation_is_apart_and_even():
         cut_validation(labels, 0.001)
 
 
-def test_cropping_moves_pixels_and_adds_black_alone():
+def test_cropping_moves_pixels_and_adds_only_black():
     images = pixels(50).clamp(min=1)
     found = _cropped(images, 4, False, generator(1))
     whole = [n for n in range(50) if torch.equal(found[n], images[n])]
@@ -115,7 +115,7 @@ def test_each_image_draws_its_own_sub_policy():
     assert found.max() <= 1
 
 
-def test_alone_or_in_a_batch_an_operation_is_the_same():
+def test_an_operation_gives_the_same_alone_and_in_a_batch():
     images = pixels(6).float() / 255
     kinds = {kind for name in ("cifar10", "svhn") for s in _stages(name) for kind in s.kinds}
     assert len(kinds) == 14

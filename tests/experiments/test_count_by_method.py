@@ -26,7 +26,7 @@ def test_a_decomposition_in_float64_counts_what_was_planted():
     assert svd_ranks(matrices, 1e-5).tolist() == [3] * 5
 
 
-def test_squaring_a_matrix_loses_what_lies_below_the_root_of_rounding():
+def test_squaring_a_matrix_loses_values_below_the_root_of_rounding():
     matrices = torch.stack([planted(seed) for seed in range(5)])
     assert gram_ranks(matrices, 1e-5).tolist() == [3] * 5
     assert (gram_ranks(matrices, 1e-10) != svd_ranks(matrices, 1e-10)).any()
@@ -37,7 +37,7 @@ def rows():
     return CountByMethod(head_dim=16, tokens=60, width=384, heads=5).ask()
 
 
-def test_there_is_a_row_for_every_way_and_two_of_headwise(rows):
+def test_there_is_a_row_for_every_method_and_two_of_headwise(rows):
     ways = [(row["stored"], row["method"], row["arithmetic"]) for row in rows]
     assert len(set(ways)) == len(ways) == len(WAYS) + 2
     assert all(row["count"] == 5 and 0 <= row["low"] <= row["high"] <= 1 for row in rows)

@@ -58,7 +58,7 @@ def test_ranks_differ_or_the_test_above_says_nothing():
     assert few != pytest.approx(many, rel=1e-4)
 
 
-def test_a_group_that_was_stopped_goes_on_to_the_same_rows(tmp_path, monkeypatch):
+def test_a_stopped_group_resumes_to_the_same_rows(tmp_path, monkeypatch):
     group = in_context()
     usual = Saving.in_folder
     monkeypatch.setattr(Saving, "in_folder", lambda *place: replace(usual(*place), seconds=-1))

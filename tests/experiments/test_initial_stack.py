@@ -103,7 +103,7 @@ def test_heads_projected_a_few_at_a_time_are_all_heads(monkeypatch, projected, s
     torch.testing.assert_close(layer(tokens), after)
 
 
-def test_every_layer_and_seed_has_weights_of_its_own():
+def test_every_layer_and_seed_has_its_own_weights():
     shape = StackShape(12, 4, heads=3)
     first = InitialLayer(shape, 0, 1)._reading[0]
     assert torch.equal(first, InitialLayer(shape, 0, 1)._reading[0])

@@ -119,7 +119,7 @@ def test_inputs_far_from_orthonormal_have_lower_rank():
     assert far["mean"] < near["mean"] - 4 * (near["stderr"] + far["stderr"])
 
 
-def test_scores_in_float32_choose_alike():
+def test_scores_in_float32_choose_the_same_keys():
     one, two = (SimulateRank(tokens=50, head_dim=8, dtype=d).ask() for d in ("float64", "float32"))
     assert one["mean"] == pytest.approx(two["mean"], abs=1e-3)
 
@@ -154,7 +154,7 @@ def test_orthonormality_by_hand():
 
 @pytest.mark.parametrize("width", [None, 1, 2, 3, 40])
 @pytest.mark.parametrize("head_dim", [1, 2, 7])
-def test_the_expected_square_is_what_is_seen(head_dim, width):
+def test_the_expected_square_matches_simulation(head_dim, width):
     row = Orthonormality(head_dim=head_dim, width=width, tokens=12, batch=3000).ask()
     noise = max(4 * row["square_stderr"], 1e-12)
     assert row["mean_square"] == pytest.approx(row["expected_square"], abs=noise)

@@ -57,7 +57,7 @@ def test_ranks_are_those_of_a_full_decomposition(kind, fields, start):
         assert row["std"] == pytest.approx(float(expected.std(correction=0)), abs=1e-12)
 
 
-def test_the_class_token_counts_in_the_own_model_alone():
+def test_only_the_models_own_initialisation_counts_the_class_token():
     assert [ImageRank(**IMAGES, start=start).ask()[0]["tokens"] for start in STARTS] == [16, 17]
 
 

@@ -59,7 +59,7 @@ def test_it_trains_as_the_benchmark_does(tmp_path):
         assert row["trained_on"] == other["trained_on"]
 
 
-def test_geometries_of_one_shape_train_together_as_alone():
+def test_geometries_of_one_shape_train_the_same_together_and_alone():
     specs = [spec(heads=1, head_dim=8), spec(heads=2, head_dim=4), spec(heads=2, head_dim=2)]
     groups = stackable(specs)
     assert [len(group) for group in groups] == [2, 1]
@@ -72,7 +72,7 @@ def test_geometries_of_one_shape_train_together_as_alone():
         assert rows[0]["curve_epoch"] == alone[0]["curve_epoch"]
 
 
-def test_a_run_that_was_stopped_goes_on(tmp_path):
+def test_a_stopped_run_resumes(tmp_path):
     class StopError(Exception):
         pass
 

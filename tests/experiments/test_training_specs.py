@@ -75,17 +75,17 @@ def test_one_row_per_seed_with_its_curve():
     assert rows[0]["test_loss"] != rows[1]["test_loss"]
 
 
-def test_a_seed_trains_the_same_alone_and_in_company():
+def test_a_seed_trains_the_same_alone_and_in_an_ensemble():
     alone, company = tiny(seeds=(5,)).ask()[0], tiny(seeds=(3, 5)).ask()[1]
     assert alone["test_loss"] == pytest.approx(company["test_loss"], rel=1e-4)
 
 
-def test_protocols_differ_in_what_is_seen_again():
+def test_protocols_differ_in_which_data_repeat():
     fixed, fresh = (tiny(protocol=p, steps=40).ask()[0] for p in ("fixed", "fresh"))
     assert fixed["train_loss"] != fresh["train_loss"]
 
 
-def test_divergence_is_told_and_not_raised():
+def test_divergence_is_reported_and_not_raised():
     row = tiny(learning_rate=1e30, steps=20).ask()[0]
     assert row["diverged_at"] is not None
     assert row["test_loss"] is None
@@ -145,7 +145,7 @@ with scratching_in(Path(sys.argv[2])):
 """
 
 
-def test_a_run_killed_on_its_way_goes_on_to_the_same_curve(tmp_path):
+def test_a_run_killed_midway_resumes_to_the_same_curve(tmp_path):
     spec = tiny(steps=600, protocol="fresh", epoch=10)
     folder = tmp_path / spec.key
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

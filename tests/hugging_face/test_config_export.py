@@ -75,7 +75,7 @@ def test_a_window_is_exported_where_there_was_one_and_nowhere_else(fields, windo
     assert transformers.AutoConfig.for_model(**mistral).sliding_window == window
 
 
-def test_what_a_config_does_not_tell_or_tells_wrongly_is_not_exported(write):
+def test_missing_or_wrong_fields_of_a_config_are_not_exported(write):
     odd = {"rope_theta": "large", "rms_norm_eps": True, "tie_word_embeddings": 1}
     answer = advise(config=write(QWEN | odd), length=64, multiple_of=2)
     fields = json.loads(exported(answer, "qwen3"))

@@ -46,7 +46,7 @@ def test_a_hybrid_is_read_by_its_heads_of_attention(config, write):
 
 
 @pytest.mark.parametrize("config", models.DECODERS)
-def test_decoders_are_known_as_such(config, write):
+def test_decoders_are_recognised(config, write):
     assert read_config(write(config)).mask == "causal"
 
 
@@ -63,7 +63,7 @@ def test_decoders_are_known_as_such(config, write):
         {"architectures": ["LlavaForCausalLM"], "vision_config": models.VISION},
     ],
 )
-def test_what_is_no_decoder_is_taken_without_a_mask(config, write):
+def test_a_model_that_is_not_a_decoder_has_no_mask(config, write):
     assert read_config(write(config)).mask == "none"
 
 
@@ -86,7 +86,7 @@ def test_what_is_no_decoder_is_taken_without_a_mask(config, write):
         ),
     ],
 )
-def test_it_is_said_which_part_of_a_config_was_judged(config, words, write):
+def test_the_answer_names_the_part_of_the_config_that_was_judged(config, words, write):
     assert words in sentences(advise(config=write(config), length=64))
 
 
@@ -117,7 +117,7 @@ def test_the_length_of_an_encoder_is_that_of_its_source(write):
         (models.GPT_OSS, "at most 128 tokens back in 12 of 24 layers."),
     ],
 )
-def test_a_window_is_named_beside_the_context_that_was_taken(config, words, write):
+def test_a_window_is_named_with_the_context(config, words, write):
     assert words in sentence(advise(config=write(config)).finding("window"))
 
 

@@ -222,7 +222,7 @@ def test_layers_are_named_after_their_modules(family, layer):
     assert model.get_submodule(layer).config is model.config
 
 
-def test_chosen_layers_alone_report():
+def test_only_chosen_layers_report():
     model, seen = tiny(transformers, "llama"), []
     with capture(model, lambda name, view: seen.append(name), ["model.layers.1.self_attn"]):
         model(**inputs("llama"))

@@ -74,7 +74,7 @@ def test_a_scale_without_records_has_none_to_take(store):
     assert take_recorded(store, [Wanted(FIGURE_ROLE_OF_D, Scale.MINIATURE)]) == 0
 
 
-def test_a_time_limit_leaves_work_and_the_next_call_goes_on(tmp_path):
+def test_a_time_limit_leaves_work_for_the_next_call(tmp_path):
     place = {"scale": "miniature", "store": tmp_path / "runs.db"}
     first = reproduce("heads2024/figure_role_of_d", seconds=-1, **place)
     assert first.exhibits[0].problem == "missing"

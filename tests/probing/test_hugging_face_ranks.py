@@ -81,7 +81,7 @@ def test_a_look_leaves_mode_and_gradients():
     assert all(map(torch.equal, before, after))
 
 
-def test_a_collapse_is_seen():
+def test_a_collapse_is_noticed():
     model = tiny(transformers, "bert")
     monitor = RankMonitor(inputs("bert"), every=1, on_collapse="stop")
     monitor(model)
@@ -103,7 +103,7 @@ def test_the_example_in_the_how_to_prints_what_it_says(capsys):
     assert capsys.readouterr().out.splitlines() == re.findall(r"^print.*  # (.*)$", example, re.M)
 
 
-def test_a_collapse_of_attention_that_began_nearly_uniform_is_seen():
+def test_a_collapse_from_nearly_uniform_attention_is_noticed():
     """As BERT begins: an effective rank of hardly more than one, which cannot fall to half."""
     config = transformers.BertConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=100

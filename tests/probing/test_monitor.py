@@ -41,7 +41,7 @@ def test_stock_layers_are_read_as_they_attend(batch_first):
     torch.testing.assert_close(ours, weights.double(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_fused_encoder_is_seen_too():
+def test_a_fused_encoder_is_read_too():
     layer = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True)
     monitor = RankMonitor(TOKENS)
     (row,) = monitor(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval())

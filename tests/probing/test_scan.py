@@ -125,7 +125,7 @@ def test_the_ranks_that_suffice_suffice():
             assert rank == 0 or values[rank - 1 :].norm() > limit * (1 - 1e-6)
 
 
-def test_the_law_stands_beside_heads_without_odd_masks():
+def test_the_law_is_shown_only_for_masks_that_it_covers():
     from headwise import expected_rank
 
     rows = scan(model(), TOKENS).rows
@@ -144,7 +144,7 @@ def test_layers_and_heads_can_be_chosen():
         scan(built, TOKENS, layers=[7])
 
 
-def test_another_start_stands_beside():
+def test_another_initialisation_is_shown_next_to_it():
     one, other = model(), model()
     with torch.no_grad():
         other.blocks[0].attention.projection.query.weight.zero_()

@@ -52,7 +52,7 @@ def measured(monkeypatch):
     return seen
 
 
-def test_a_killed_scan_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_a_killed_scan_resumes(tmp_path, monkeypatch):
     place = str(tmp_path / "rows.db")
     done = subprocess.run(
         [sys.executable, "-c", KILLED.format(place=place)],
@@ -71,7 +71,7 @@ def test_a_killed_scan_goes_on_where_it_was(tmp_path, monkeypatch):
     assert found.rows == scan(model(), TOKENS).rows
 
 
-def test_another_model_or_batch_is_measured_anew(tmp_path, monkeypatch):
+def test_another_model_or_batch_is_measured_again(tmp_path, monkeypatch):
     place, built = tmp_path / "rows.db", model()
     scan(built, TOKENS, store=place)
     seen = measured(monkeypatch)

@@ -105,7 +105,7 @@ def test_a_hugging_face_trainer_stops_at_a_collapse():
     assert driven.control.should_training_stop
 
 
-def test_without_a_handler_the_history_alone_is_kept():
+def test_without_a_handler_only_the_history_is_kept():
     pytest.importorskip("transformers", reason="needs headwise[hub]")
     state, control = SimpleNamespace(global_step=0, epoch=None, log_history=[]), SimpleNamespace()
     control.should_log = False
@@ -168,14 +168,14 @@ def test_a_lightning_trainer_calls_it(monkeypatch):
         callback.on_train_start(trainer, nn.Linear(8, 8))
 
 
-def test_without_lightning_it_says_so(monkeypatch):
+def test_without_lightning_the_error_names_it(monkeypatch):
     for name in ("lightning", "lightning.pytorch", "pytorch_lightning"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match="pip install lightning"):
         RankMonitor(TOKENS).lightning()
 
 
-def test_without_transformers_it_says_so(monkeypatch):
+def test_without_transformers_the_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[hub\]'"):
         RankMonitor(TOKENS).transformers()

@@ -83,7 +83,7 @@ def test_an_encoder_is_judged_by_similarities(tiny, tokenizer, tmp_path):
     torch.testing.assert_close(again, found.model(input_ids=ids).last_hidden_state)
 
 
-def test_a_stopped_run_goes_on(tiny, tokenizer, tmp_path, monkeypatch):
+def test_a_stopped_run_resumes(tiny, tokenizer, tmp_path, monkeypatch):
     model, calls = tiny("llama"), []
     from headwise.reduction import reducing
 

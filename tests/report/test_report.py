@@ -59,7 +59,7 @@ def test_a_panel_shows_everything_it_was_given():
     assert band.get_paths()[0].get_extents().ymin == pytest.approx(0.08)
 
 
-def test_the_legend_stands_beside_the_axes():
+def test_the_legend_is_next_to_the_axes():
     """Whatever the curves do, no entry of the legend lies on them."""
     figure = draw([PANEL, Panel("Other", "x", "y", (curve("alone"),))])
     figure.canvas.draw()
@@ -117,7 +117,7 @@ def test_a_long_logarithmic_axis_has_powers_of_ten():
     assert any("10^{-3}" in name for name in heights(1e-4, 0.9)[1])
 
 
-def test_a_level_beyond_the_curves_is_seen():
+def test_a_level_beyond_the_curves_is_inside_the_axes():
     line = Curve("alone", Line((1.0, 2.0), (0.25, 0.5)))
     shown = Panel("Loss", "rank", "loss", (line,), y_scale="log", levels=(("trivial", 0.89),))
     (axes,) = draw([shown]).axes
@@ -178,7 +178,7 @@ def test_a_process_that_dies_while_drawing_is_said(monkeypatch):
         list(render_all([()] * WORTH_PROCESSES, processes=2))
 
 
-def test_the_style_of_others_is_left_alone():
+def test_the_style_of_other_figures_is_unchanged():
     import matplotlib
 
     before = dict(matplotlib.rcParams)

@@ -63,7 +63,7 @@ def test_a_killed_worker_loses_no_result_and_repeats_only_what_was_in_flight(
     assert times == Counter(dict.fromkeys(range(10), 1)) + Counter([killer.victim])
 
 
-def test_poison_is_recorded_with_its_traceback_and_the_sweep_goes_on(executor, store):
+def test_a_spec_that_kills_workers_is_recorded_and_the_sweep_continues(executor, store):
     fine = [Cube(number=number) for number in range(6)]
     ways = ("raises", "kills", "exits", "nonsense", "nan")
     poison = {how: Poison(how=how) for how in ways}
@@ -192,7 +192,7 @@ def test_ctrl_c_while_workers_start_is_as_quiet(executor_name, tmp_path):
     assert err.count("\n") == 1
 
 
-def test_these_tests_would_see_a_repeated_spec(store, tmp_path):
+def test_a_repeated_spec_is_noticed(store, tmp_path):
     from headwise.runs import LocalExecutor
 
     spec = Slow(number=1, seconds=0, trace=str(tmp_path / "trace"))
@@ -204,7 +204,7 @@ def test_these_tests_would_see_a_repeated_spec(store, tmp_path):
     assert len(asked(tmp_path / "trace")) == 2
 
 
-def test_a_run_waits_for_a_database_that_goes_away(
+def test_a_run_waits_for_a_database_that_stops_answering(
     postgres_server, empty_postgres, tmp_path, capfd
 ):
     trace = tmp_path / "trace"

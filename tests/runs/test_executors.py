@@ -217,7 +217,7 @@ print(list(LocalExecutor(1).outcomes([Square(number=1)], lambda spec: None)))
 """
 
 
-def test_a_script_that_starts_itself_again_is_told_so(tmp_path):
+def test_a_script_that_starts_itself_again_gets_a_hint(tmp_path):
     (tmp_path / "script.py").write_text(UNGUARDED)
     done = subprocess.run(
         [sys.executable, tmp_path / "script.py"],
@@ -250,7 +250,7 @@ def test_a_spec_that_a_worker_cannot_load_has_failed():
     assert "AttributeError" in outcome.reason
 
 
-def test_workers_are_told_the_device(store):
+def test_workers_receive_the_device(store):
     spec = Cube(number=2)
     run(store.plan([spec]), LocalExecutor(workers=1, device="meta"), store)
     record = store.records()[spec.key]
@@ -289,7 +289,7 @@ def test_git_revision_only_of_our_own_checkout(tmp_path):
     assert _git_revision(tmp_path).endswith("-dirty")
 
 
-def test_an_innocent_beside_poison_is_asked_again_alone():
+def test_a_spec_beside_one_that_kills_workers_is_asked_again_alone():
     poison, innocent, other = (Cube(number=number) for number in range(3))
     turns = Turns([poison, innocent, other])
     assert turns.next_specs(2) == [poison, innocent]

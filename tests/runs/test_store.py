@@ -27,7 +27,7 @@ def answer(spec, **row):
     return Answer(spec.key, ({"cube": 0.1 + 0.2, "none": None, "text": "ü\n", **row},), FOUND)
 
 
-def test_what_goes_in_comes_out(location):
+def test_stored_records_are_read_back_unchanged(location):
     spec = Cube(number=0.1, tags=("a", "ü"))
     with Store.open(location) as store:
         store.put(spec, answer(spec, large=2**70, small=5e-324))
@@ -141,7 +141,7 @@ def one_line(raised) -> str:
     return str(raised.value)
 
 
-def test_a_store_of_a_newer_version_is_refused_and_left_alone(location):
+def test_a_store_of_a_newer_version_is_refused_and_unchanged(location):
     with Store.open(location) as store:
         spec = Cube(number=1)
         store.put(spec, answer(spec))
@@ -319,7 +319,7 @@ def test_ten_thousand_rows_load_in_less_than_two_seconds(store):
     assert min(spent) < 2
 
 
-def test_the_default_place_is_out_of_the_way(tmp_path, monkeypatch):
+def test_the_default_store_is_in_a_hidden_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     StoreClass.open().close()
     assert (tmp_path / ".headwise" / "results.db").exists()

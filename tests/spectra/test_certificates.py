@@ -57,7 +57,7 @@ def test_kahan_matrices_at_tiny_tolerances(epsilon):
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 1.0])
 @pytest.mark.parametrize("gap", [1e-1, 1e-3, 1e-5, 1e-7, 1e-9])
 @pytest.mark.parametrize("method", METHODS)
-def test_singular_values_beside_the_tolerance(epsilon, gap, method):
+def test_singular_values_next_to_the_tolerance_are_counted_correctly(epsilon, gap, method):
     values = epsilon * torch.tensor([[1e3, 3.0, 1 + gap, 1 - gap, 0.3, 1e-3]], dtype=torch.float64)
     found = check(planted(values, 20, 31, 0)[0].numpy(), epsilon, method)
     # Planted values are this close to those meant; nothing else may blur them.
@@ -118,14 +118,14 @@ def test_relative_tolerances_know_that_the_largest_is_rounded_too():
     assert float(relative.delta) >= 1.4 * float(absolute.delta)
 
 
-def test_inertia_without_a_certificate_says_so():
+def test_inertia_without_a_certificate_names_another_method():
     assert count_by_inertia(torch.full((3, 3), 1e200, dtype=torch.float64), 1.0) is None
     found = count(torch.full((3, 3), 1e200, dtype=torch.float64), 1.0, method="inertia")
     assert found.methods == ("svd",)
 
 
 @pytest.mark.parametrize("first", [0, 42, 84])
-def test_families_made_to_hurt(first):
+def test_adversarial_families_are_counted_correctly(first):
     checked = Counter()
     with one_thread():
         seeds = range(first, first + 42)

@@ -140,7 +140,7 @@ def test_a_method_that_cannot_answer_is_refused():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("head_dim", [4, 64])
-def test_a_rounded_matrix_gives_an_honest_interval(dtype, head_dim):
+def test_a_rounded_matrix_gives_an_interval_that_contains_the_true_rank(dtype, head_dim):
     logits = random_head_logits(128, head_dim, 6, seed=1)
     truth = svd_rank(torch.softmax(logits, -1))
     rounded = torch.softmax(logits, -1).to(dtype)

@@ -110,7 +110,7 @@ def test_inertia_counts_singular_values(shape):
     assert found.low == found.high == int((values >= 3e-8).sum())
 
 
-def test_inertia_says_so_when_rounding_hides_everything():
+def test_inertia_certifies_nothing_if_rounding_hides_everything():
     found = count_by_inertia(1e12 * normal(6, 6, seed=0), 1e-8)
     assert found.high == 6
     assert found.delta > 1e-8

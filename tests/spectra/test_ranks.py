@@ -142,7 +142,7 @@ def test_results_print_in_less_than_300_characters(shape):
         assert "\n" not in repr(result)
 
 
-def test_measure_asks_every_method_before_it_gives_an_interval():
+def test_measure_tries_every_method_before_it_gives_an_interval():
     """Weights near the cut leave near-hardmax an interval where a decomposition is sure."""
     matrix = torch.eye(40, dtype=torch.float64)
     matrix[0, 0] = 1e-8 * (1 + 1e-6)
@@ -162,7 +162,7 @@ def test_counts_become_a_frame_with_one_row_per_matrix():
     assert frame.low.tolist() == list(range(6))
 
 
-def test_a_report_becomes_a_frame_with_its_three_numbers():
+def test_a_measurement_becomes_a_frame_with_three_more_columns():
     frame = measure(torch.stack([torch.eye(4), torch.zeros(4, 4)]).double()).to_frame()
     assert frame.low.tolist() == frame.high.tolist() == [4, 0]
     assert frame.stable_rank[0] == pytest.approx(4)

@@ -63,7 +63,7 @@ def test_a_number_as_text_is_an_absolute_tolerance():
 
 
 @pytest.mark.parametrize("rule", [None, [1e-6], True])
-def test_what_is_no_tolerance_is_refused(rule):
+def test_an_invalid_tolerance_is_refused(rule):
     with pytest.raises(BadInputError, match="a tolerance cannot be"):
         # Past the type check of the tests, as a user without one would call it.
         getattr(as_tolerance, "__wrapped__", as_tolerance)(rule)

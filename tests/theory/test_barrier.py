@@ -144,7 +144,7 @@ def test_joint_rows_by_brute_force():
     assert abs(found.mean - counts.mean()) < 4 * (found.stderr + counts.std() / 3000**0.5)
 
 
-def test_rows_of_similar_tokens_pick_alike():
+def test_rows_of_similar_tokens_pick_the_same_keys():
     inputs = correlated(40, 8)
     joint, independent = (plateau_ratio(inputs, rows=rows) for rows in ("joint", "independent"))
     assert joint.mean < 0.7 * independent.mean

@@ -109,7 +109,7 @@ def test_without_a_mask_nothing_has_changed():
     assert ready_ratio(300, 20) == ready_ratio(300, 20, "none")
 
 
-def test_a_mask_of_itself_alone_uses_every_column():
+def test_a_mask_that_allows_only_the_token_itself_uses_every_column():
     """Simulation takes any mask: in a window of one each token picks itself."""
     found = simulate_ratio(IndependentHead(30, 4), 4, mask=SlidingWindow(1))
     assert (found.mean, found.stderr) == (1.0, 0.0)

@@ -40,7 +40,7 @@ def test_formulas_are_taken_where_they_are_accurate():
     assert ready_ratio(300, 16).ratio == corrected_law(300, 16)
 
 
-def test_beyond_the_table_it_is_a_bound_and_says_so():
+def test_beyond_the_table_the_method_is_upper_bound():
     found = ready_ratio(10**9, 7)
     assert (found.method, found.ratio) == (UPPER_BOUND, float(column_share(10**9, 7)))
     assert ready_ratio(2**20, 3).method == UPPER_BOUND

@@ -40,7 +40,7 @@ def test_a_table_that_never_saturates_is_refused():
 
 
 @pytest.mark.parametrize(("dims", "ratios"), [([1], [0.1]), ([1, 2], [0.1]), ([2, 1], [0.1, 0.2])])
-def test_what_is_no_table_is_refused(dims, ratios):
+def test_input_that_is_not_a_table_is_refused(dims, ratios):
     with pytest.raises(BadInputError):
         saturation_row(dims, ratios)
 

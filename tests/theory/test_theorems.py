@@ -30,7 +30,7 @@ def test_the_violator_breaks_hypothesis_and_conclusion(statement):
 
 
 @by_label
-def test_simulation_and_violator_are_measured_alike(statement):
+def test_simulation_and_violator_are_measured_the_same_way(statement):
     """The same evidence with other arguments, so no check can be decided by what was asked."""
     assert statement.meets.keys() == statement.breaks.keys()
     assert statement.meets != statement.breaks

@@ -41,7 +41,7 @@ def stopped_at(step, saving, **more):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("step", [0, 1, 5, 10, 39])
-def test_a_run_goes_on_to_the_same_curve_and_parameters(protocol, step, tmp_path):
+def test_a_run_resumes_to_the_same_curve_and_parameters(protocol, step, tmp_path):
     saving = Saving(tmp_path / "run.pt", "small")
     whole = run(protocol, rows_per_decade=8)
     stopped_at(step, saving, protocol=protocol, rows_per_decade=8)
@@ -75,7 +75,7 @@ def strike(path, protocol, steps, at_step):
 
 
 @pytest.mark.parametrize("protocol", ["fresh", "shuffled"])
-def test_a_killed_run_goes_on_to_the_same_curve(protocol, tmp_path):
+def test_a_killed_run_resumes_to_the_same_curve(protocol, tmp_path):
     path = tmp_path / "run.pt"
     assert strike(path, protocol, 250, at_step=25) == -signal.SIGKILL
     saved = torch.load(path, weights_only=True)

@@ -69,7 +69,7 @@ def test_recording_leaves_no_trace():
 
 @pytest.mark.parametrize("protocol", ["fresh", "same", "shuffled"])
 @pytest.mark.parametrize("execution", ["graph", "eager"])
-def test_a_stopped_run_goes_on_bit_for_bit(protocol, execution, tmp_path):
+def test_a_stopped_run_resumes_bit_for_bit(protocol, execution, tmp_path):
     from training.test_checkpoint import stopped_at
 
     told = {"protocol": protocol, "device": "cuda", "execution": execution}
@@ -90,7 +90,7 @@ def test_members_keep_their_own_warm_ups(execution):
 
 
 @pytest.mark.parametrize("protocol", ["fresh", "shuffled"])
-def test_a_run_by_graph_goes_on_bit_for_bit(protocol, tmp_path):
+def test_a_run_with_cuda_graphs_resumes_bit_for_bit(protocol, tmp_path):
     saving = Saving(tmp_path / "run.pt", "small", seconds=0.0)
     whole = run(protocol, device="cuda", steps=400)
     half_way(protocol, saving)

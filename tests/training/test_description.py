@@ -81,13 +81,13 @@ def test_addresses_are_left_out():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.bool, torch.int64, torch.complex64])
-def test_numbers_of_every_kind_are_told_apart(dtype):
+def test_numbers_of_different_kinds_have_different_descriptions(dtype):
     one, other = torch.zeros(3, dtype=dtype), torch.ones(3, dtype=dtype)
     assert described(one) == described(one.clone()) != described(other)
     assert described(one[0]) != described(one[:1])
 
 
-def test_numbers_that_lie_otherwise_are_the_same():
+def test_the_memory_layout_does_not_change_the_description():
     task = samples()
     turned = Batch(tuple(t.T.contiguous().T for t in task.trained.inputs), task.trained.targets)
     assert described(replace(task, trained=turned)) == described(task)

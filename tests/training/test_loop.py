@@ -42,7 +42,7 @@ def test_fresh_batches_never_come_again():
     assert len(sequences.unique(dim=0)) == len(sequences)
 
 
-def test_a_fixed_set_comes_again_in_the_same_order():
+def test_a_fixed_set_is_repeated_in_the_same_order():
     noise = drawn("same", 12)
     assert torch.equal(noise[:4], noise[4:8]) and torch.equal(noise[:4], noise[8:])
     assert len(noise[:, 0].flatten(0, 1).flatten(1).unique(dim=0)) == 48
@@ -98,7 +98,7 @@ def test_training_learns_the_task():
     assert float(error) == pytest.approx(done.last[0].test_loss, rel=1e-4)
 
 
-def test_a_fixed_set_is_learnt_by_heart_and_fresh_data_are_not():
+def test_a_fixed_set_is_memorised_and_fresh_data_are_not():
     """On 24 sequences training loss falls below test loss; on fresh data both are alike."""
     gaps = {}
     for name, protocol in (("fixed", Fixed(24)), ("fresh", Fresh())):
@@ -134,7 +134,7 @@ def test_epoch_losses_are_means_over_epochs():
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e4])
-def test_a_member_that_diverges_is_frozen_and_the_others_never_know(value):
+def test_a_member_that_diverges_is_frozen_and_does_not_change_the_others(value):
     task = Poisoned(1, 7, value)
     assert isinstance(task, Task)
     poisoned, clean = (Ensemble(VARIANTS, t, settings()) for t in (task, TASK))
@@ -153,7 +153,7 @@ def test_a_member_that_diverges_is_frozen_and_the_others_never_know(value):
     assert [poisoned.rows()[i] for i in others] == [sound[i] for i in others]
 
 
-def test_a_rate_that_is_far_too_high_diverges_alone():
+def test_only_the_member_with_a_far_too_high_rate_diverges():
     rates = (0.01, 1e30)
     both = run(learning_rates=rates, seeds=(0,))
     fate = {(row.variant, row.learning_rate): row.diverged_at for row in both.last}
@@ -176,7 +176,7 @@ def test_variants_of_other_shapes_are_refused():
         train(VARIANTS | {"odd": other.build}, TASK, settings())
 
 
-def test_one_model_means_one():
+def test_train_one_refuses_several_seeds():
     with pytest.raises(BadInputError, match="expected one seed and one learning rate"):
         train_one(VARIANTS["r=1"], TASK, settings())
 

@@ -176,7 +176,7 @@ shares = st.floats(0, 1, allow_nan=False)
 
 @settings(max_examples=12, deadline=None)
 @given(warm_ups=st.tuples(shares, shares), decay=st.sampled_from([0.0, 0.1]))
-def test_a_member_with_its_own_warm_up_is_the_member_it_would_be_alone(warm_ups, decay):
+def test_a_member_with_its_own_warm_up_trains_as_if_it_were_alone(warm_ups, decay):
     told = {"steps": 9, "seeds": (0,), "optimiser": AdamW(weight_decay=decay)}
     both = ensemble("rank 12", warm_up=warm_ups, **told)
     assert [m.warm_up for m in both.members] == list(warm_ups)

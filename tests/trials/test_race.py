@@ -48,7 +48,7 @@ def test_rounds_end_at_an_eighth_a_quarter_a_half_and_the_whole():
     assert [step for step, _ in looks(1)] == [1]
 
 
-def test_a_race_that_was_killed_goes_on_where_it_was(tmp_path):
+def test_a_killed_race_resumes(tmp_path):
     path = tmp_path / "trial.json"
     with pytest.raises(KeyboardInterrupt):
         race(Planted(dies_at=90), NAMES, 800, Limits(path=path, identity="x"))

@@ -14,7 +14,7 @@ TEXT = "the cat sat on the mat.\n" * 40
 PAIR = [HeadGeometry.free(8, heads, 8 // heads) for heads in (1, 2)]
 
 
-def test_text_alone_is_predicted_token_by_token():
+def test_text_without_labels_is_predicted_token_by_token():
     found = read_problem(TEXT, None, Frame(length=8))
     assert (found.kind, found.length, found.measure) == ("next-token", 8, "loss")
     batch = found.task("cpu").examine(3, torch.Generator())

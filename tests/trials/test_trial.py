@@ -46,7 +46,7 @@ def test_ids_are_classified_too():
     assert len(trial(ids, LABELS, **SMALL).entrants) == 2
 
 
-def test_a_trial_goes_on_after_a_kill_as_if_nothing_had_happened(tmp_path, monkeypatch):
+def test_a_killed_trial_resumes_to_the_same_result(tmp_path, monkeypatch):
     whole = trial(IMAGES, LABELS, **SMALL)
     usual_train, calls = EnsembleRunner.train, []
 

@@ -27,7 +27,7 @@ trial("digits", width=8, depth=1, batch=8, seeds=(0, 1), candidates=pair, steps=
 """
 
 
-def test_a_trial_goes_on_after_kill_9(tmp_path):
+def test_a_trial_resumes_after_kill_9(tmp_path):
     standing = tmp_path / "trial.json"
     child = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
     deadline = time.monotonic() + 120

@@ -90,7 +90,7 @@ def test_what_is_compared_is_the_minimum():
 
 @pytest.mark.parametrize("printed", [0.005, 0.05, 0.5, 5.0])
 @pytest.mark.parametrize("spread", [0.0, 0.001, 0.1])
-def test_what_is_allowed_follows_from_the_rule_as_it_is_told(printed, spread):
+def test_the_tolerance_follows_the_rule_that_is_printed(printed, spread):
     """max(0.015, or a fifth of the printed value if that is less; 3 standard errors)."""
     found = trained_cell("it", OverSeeds(printed, spread, printed, 2), printed)
     told = max(min(0.015, printed / 5), 3 * spread / math.sqrt(2))

@@ -16,7 +16,7 @@ from headwise.papers.reproduction import Wanted, from_records
 from papers.heads2024.inventing import TRAINED, presented
 
 
-def test_a_panel_of_zero_output_says_so():
+def test_a_panel_of_zero_output_has_a_remark():
     # Losses on fresh data are invented 1.2 times larger: that panel is not one of zero output.
     found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 0.995 if s.layers == 5 else 0.5)
     fixed, fresh = found.panels[:3], found.panels[3:]
@@ -94,7 +94,7 @@ def test_panels_of_what_is_learnt_say_that_one_head_was_trained_longer_and_faste
 
 
 @pytest.mark.parametrize("exhibit", TRAINED, ids=lambda e: e.name)
-def test_curves_that_were_trained_alike_need_no_words(exhibit):
+def test_curves_with_the_same_training_need_no_remark(exhibit):
     if exhibit is FIGURE_SATURATION or exhibit.name.endswith("lower_bound"):
         pytest.skip("has questions that are not trained")
     assert not of_scheduling(presented(exhibit, Scale.PAPER, lambda spec: 0.5))

@@ -131,7 +131,7 @@ def test_growing_n_is_a_claim_that_can_fail():
     assert [rising.claims[0].holds, falling.claims[0].holds] == [True, False]
 
 
-def test_what_full_rank_learns_asks_nothing_new_but_the_papers_rate():
+def test_what_full_rank_learns_adds_only_the_papers_rate():
     asked = {spec.key for spec in FIGURE_RANK_DEPTH.specs(Scale.GPU)}
     new = [spec for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU) if spec.key not in asked]
     assert {(spec.copies, spec.learning_rate) for spec in new} == {(8, 0.01), (64, 0.01)}
@@ -198,7 +198,7 @@ def with_a_part(tmp_path, monkeypatch):
     return part
 
 
-def test_a_part_of_the_papers_scale_stands_beside_the_whole_smaller_one(with_a_part):
+def test_a_part_of_the_papers_scale_is_shown_with_the_complete_smaller_scale(with_a_part):
     gpu, paper = best_recorded(FIGURE_RANK_DEPTH)
     assert (gpu.wanted.scale, gpu.problem) == (Scale.GPU, "")
     assert (paper.wanted.scale, paper.problem) == (Scale.PAPER, "238 missing of 252")
@@ -230,7 +230,7 @@ def test_without_fresh_runs_the_second_panel_shows_the_test_loss_of_the_fixed_se
     assert tested.y_label == "test loss, fresh data"
 
 
-def test_the_recorded_panel_of_the_papers_scale_is_learnt_by_heart_below_rank_16():
+def test_the_recorded_panel_of_the_papers_scale_is_memorised_below_rank_16():
     _, paper = best_recorded(FIGURE_RANK_DEPTH)
     (told,) = [one for one in paper.shown.remarks if "no better than the trivial" in one]
     assert told.endswith(": 3 layers, c 1 at r = 1, 2, 4, 8.")

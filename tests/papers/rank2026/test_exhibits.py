@@ -303,7 +303,7 @@ def test_numbers_of_the_text_are_compared_and_can_differ():
     assert not any(cell.agrees for cell in planted(RANK2026["figure_1"], flat).cells[::2])
 
 
-def test_printed_claims_and_ours_are_told_apart():
+def test_printed_claims_and_ours_are_counted_separately():
     shown = planted(RANK2026["figure_1"], saturating)
     assert len(shown.claims_by(printed=True)) == len(shown.claims) == 3
     assert Claim("it is so", True).source == "ours"
@@ -319,7 +319,7 @@ def test_exhibits_of_no_paper_are_listed_as_ours():
     assert "rank2026/table_1" not in ours
 
 
-def test_standard_errors_alone_are_counted_beside_the_rule():
+def test_agreement_within_standard_errors_is_counted_separately():
     cells = [Cell("a", 0.5, 0.51, 0.001), Cell("b", 0.5, 0.502, 0.001)]
     assert (verdict(cells), within_noise(cells)) == ("all 2 agree", "1 of 2")
 

@@ -79,7 +79,7 @@ def presented(name, accuracy, rank=rising):
     return exhibit.present(Answers(Scale.GPU, tuple(records)))
 
 
-def test_table_3_compares_whole_sets_alone():
+def test_table_3_compares_only_whole_sets():
     known = printed_accuracies()
 
     def as_printed(spec, seed):
@@ -172,7 +172,7 @@ def planted_setting(study, accuracy, rank=rising):
     return setting_of(found, study.families[-1])
 
 
-def test_a_rule_that_foretells_agrees_and_one_that_does_not_differs():
+def test_a_rule_that_predicts_the_stop_agrees_and_one_that_does_not_differs():
     one = planted_setting(REVIEWS, improving_to_8)
     assert one.stop.head_dim == 8
     assert one.rules[OUR_RULE] == 8
@@ -192,7 +192,7 @@ def test_ranks_that_never_saturate_lie_above_the_grid():
     assert one.distance(PAPER_RULES["model"]) is None
 
 
-def test_without_ranks_rules_are_silent_and_nothing_is_guessed():
+def test_without_ranks_rules_give_no_verdict():
     specs = [s for s in REVIEWS.specs(Scale.GPU) if isinstance(s, TrainClassifier)]
     records = planted(specs, improving_to_8, rising)
     found = trained_of(REVIEWS, Answers(Scale.GPU, tuple(records)))
