@@ -11,8 +11,11 @@ from benchmarks.attack import matrices
 from benchmarks.attack.certificates import attack, is_wrong, methods, target
 from benchmarks.attack.oracle import exact_count, exact_softmax_count
 
-from headwise.spectra import LogWeights, Relative, count, measure, spectrum
+from headwise.spectra import LogWeights, Relative, count, dense, measure, spectrum
+from headwise.spectra.dense import Thresholds
 from headwise.spectra.inertia import count_by_inertia
+from headwise.spectra.ranks import Spectrum, svd_spectrum
+from headwise.spectra.sources import DEVICE_FACTOR, decomposition_error
 from headwise.threads import one_thread
 from oracles import planted
 
@@ -140,3 +143,32 @@ def test_this_attack_notices_a_wrong_certificate(monkeypatch):
     monkeypatch.setattr("headwise.spectra.inertia.roundings", lambda _: 1e-9)
     seeds = range(84)
     assert any(True for seed in seeds for _ in attack(target(seed, 20), "cpu", Counter()))
+
+
+def test_decompositions_of_a_gpu_are_trusted_less():
+    norm = torch.tensor(3.0, dtype=torch.float64)
+    ours = decomposition_error(norm, 40, torch.device("cpu"))
+    assert float(decomposition_error(norm, 40, torch.device("cuda"))) >= 100 * float(ours)
+
+
+def test_what_a_rough_decomposition_leaves_open_is_decomposed_again(monkeypatch):
+    """As on a GPU: the first singular values are off by more than LAPACK's bound."""
+    values = torch.full((1, 20), 0.3, dtype=torch.float64)
+    matrix = planted(values, 20, 20, 0)
+    epsilon = torch.tensor([0.3 * (1 + 1e-14)], dtype=torch.float64)
+    at = Thresholds(epsilon, torch.zeros_like(epsilon))
+    calls = []
+
+    def rough(given):
+        calls.append(len(given))
+        found = svd_spectrum(given)
+        if len(calls) > 1:
+            return found
+        return Spectrum(found.values + 2e-13, DEVICE_FACTOR * found.error, found.methods)
+
+    monkeypatch.setattr(dense, "svd_spectrum", rough)
+    monkeypatch.setattr(dense, "is_host", lambda _: len(calls) > 1)
+    (found,) = dense.count_by_svd(matrix, at)
+    assert len(calls) == 2
+    truth = exact_count(matrix[0].numpy(), float(at.epsilon))
+    assert found.low <= truth <= found.high

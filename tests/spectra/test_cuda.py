@@ -1,7 +1,10 @@
 """The same answers on a GPU; these run where there is one."""
 
+from collections import Counter
+
 import pytest
 import torch
+from benchmarks.attack.certificates import attack, target
 
 from headwise.spectra import LogWeights, count, measure
 from headwise.spectra.deflation import count_by_deflation
@@ -64,3 +67,19 @@ def test_inertia_and_hardmax():
         hardmax_rank(LogWeights(logits.cuda())).tolist()
         == hardmax_rank(LogWeights(logits)).tolist()
     )
+
+
+#: Matrices on which cuSOLVER's singular values lie further off than LAPACK's bound allows.
+WRONG_BEFORE = (990000143, 990000156, 990000231, 990000297, 990000329)
+
+
+@pytest.mark.parametrize("seed", WRONG_BEFORE)
+def test_matrices_that_were_counted_wrongly(seed):
+    assert not list(attack(target(seed, 50), "cuda", Counter()))
+
+
+def test_families_made_to_hurt():
+    checked = Counter()
+    wrong = [w for seed in range(84) for w in attack(target(seed, 20), "cuda", checked)]
+    assert not wrong
+    assert checked["exact"] > 0.5 * checked["svd"]

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from headwise.shapes import Float
 from headwise.spectra.inertia import positive_eigenvalues
-from headwise.spectra.sources import factorisation_error
+from headwise.spectra.sources import decomposition_error, factorisation_error
 
 #: How far above ε the singular values of the leading block must lie.
 CLEARANCE = 50.0
@@ -236,7 +236,7 @@ def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, in
     rest.copy_(torch.linalg.solve_triangular(root, rest, upper=True, left=False))
     values = torch.linalg.svdvals(rest)
     # Cholesky changes a metric ≥ I by at most this much of its trace, and a value near 1 by half.
-    error = float(factorisation_error(trace + values.max(), max(rest.shape)))
+    error = float(decomposition_error(trace + values.max(), max(rest.shape), rest.device))
     if not error <= SQUARES_SHARE:
         return None
     return int((values >= 1 + delta).sum()), int((values >= 1 - delta).sum())

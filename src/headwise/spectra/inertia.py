@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Certificate
-from headwise.spectra.sources import factorisation_error, roundings, unit_roundoff
+from headwise.spectra.sources import decomposition_error, roundings, unit_roundoff
 
 #: Columns looked at together.
 PANEL = 256
@@ -39,7 +39,7 @@ def positive_eigenvalues(symmetric: Float[Tensor, "n n"]) -> tuple[int, float]:
     if symmetric.is_cuda:
         # The GPU's symmetric eigensolver is faster than its LDLᵀ at every size tried.
         values = torch.linalg.eigvalsh(symmetric)
-        error = float(factorisation_error(values.abs().max(), len(symmetric)))
+        error = float(decomposition_error(values.abs().max(), len(symmetric), symmetric.device))
         return int((values > 0).sum()), _finite_or_infinite(error)
     # A symmetric matrix is its own transpose, so LAPACK can work in place.
     factors = symmetric.mT

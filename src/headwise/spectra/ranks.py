@@ -11,7 +11,7 @@ from torch import Tensor
 from headwise.errors import BadInputError, ParameterError, UndecidedError
 from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Counts
-from headwise.spectra.sources import factorisation_error
+from headwise.spectra.sources import decomposition_error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +69,7 @@ class Spectrum:
 def svd_spectrum(matrix: Float[Tensor, "*batch n m"]) -> Spectrum:
     """Return all singular values by a float64 decomposition, the reference for other methods."""
     values = torch.linalg.svdvals(matrix.double())
-    error = factorisation_error(values[..., 0], max(matrix.shape[-2:]))
+    error = decomposition_error(values[..., 0], max(matrix.shape[-2:]), values.device)
     return Spectrum(values, error=error, methods=("svd",) * error.numel())
 
 
