@@ -19,7 +19,6 @@ from benchmarks.packed_data import read
 from headwise.attention import HeadGeometry
 from headwise.data import EpochTask, Labelled
 from headwise.data.classification import Source, image_task, text_task
-from headwise.errors import BadInputError
 from headwise.models.rank_paper import TextModel, VisionModel, fixed_heads, fixed_width
 from headwise.training import AdamW, Ensemble, Settings
 from headwise.training.precision import products, rounded
@@ -100,23 +99,16 @@ def stackable(geometries: Sequence[HeadGeometry]) -> list[list[HeadGeometry]]:
 
 def settings_of(plan: Plan, task: EpochTask, given: argparse.Namespace) -> Settings:
     """The settings of a plan on a device."""
-    batches = len(task.parts.train.labels) // plan.batch
-    if batches == 0:
-        raise BadInputError(
-            f"expected at least {plan.batch} samples to train on, "
-            f"got {len(task.parts.train.labels)}",
-            hint="bring more of the set, or pass a smaller batch",
-        )
-    return Settings(
-        steps=plan.epochs * batches,
+    return Settings.for_epochs(
+        len(task.parts.train.labels),
+        epochs=plan.epochs,
         batch=plan.batch,
+        warm_up_epochs=plan.warm_up_epochs,
         seeds=given.seeds,
         learning_rates=(plan.rate,),
-        warm_up=min(1.0, plan.warm_up_epochs / plan.epochs),
         precision=given.precision,
         evaluation=len(task.parts.validation.labels),
         device=given.device,
-        epoch=batches,
         optimiser=AdamW(plan.betas, plan.weight_decay),
         execution=given.execution,
     )

@@ -24,7 +24,6 @@ from headwise.data.classification import (
     text_source,
     text_task,
 )
-from headwise.errors import BadInputError
 from headwise.experiments.real_batches import ImageName, TextName
 from headwise.experiments.training_run import TrainedSpec
 from headwise.models import parameter_counts
@@ -87,23 +86,16 @@ class TrainClassifier(TrainedSpec, frozen=True):
     def settings(self, on: str) -> Settings:
         """Return the settings of the whole run."""
         parts = self.source.parts()
-        batches = len(parts.train.labels) // self.batch
-        if batches == 0:
-            raise BadInputError(
-                f"expected at least {self.batch} samples to train on, "
-                f"got {len(parts.train.labels)}",
-                hint="ask for more per class, or for a smaller batch",
-            )
-        return Settings(
-            steps=self.epochs * batches,
+        return Settings.for_epochs(
+            len(parts.train.labels),
+            epochs=self.epochs,
             batch=self.batch,
+            warm_up_epochs=self.warm_up_epochs,
             seeds=self.seeds,
             learning_rates=(self.learning_rate,),
-            warm_up=min(1.0, self.warm_up_epochs / self.epochs),
             precision=self.dtype,
             evaluation=len(parts.validation.labels),
             device=on,
-            epoch=batches,
             optimiser=AdamW(BETAS, self.weight_decay),
             # A third faster than a graph alone on a GPU; a processor has nothing to compile with.
             execution="compiled" if on.startswith("cuda") else None,

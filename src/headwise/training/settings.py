@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
-from headwise.errors import ParameterError
+from headwise.errors import BadInputError, ParameterError
 from headwise.training.device import can_round, known_device
 
 Precision = Literal["float32", "tf32", "bf16", "float64"]
@@ -137,6 +137,38 @@ class Settings:
     explosion: float = 1000.0
     execution: Execution | None = None
     rows_per_decade: int = 8
+
+    @classmethod
+    def for_epochs(
+        cls, samples: int, *, epochs: int, batch: int, warm_up_epochs: float | int = 0, **more: Any
+    ) -> Settings:
+        """Settings of whole epochs; in each, samples that do not fill a batch are left out.
+
+        Args:
+            samples: How many samples there are to train on.
+            epochs: How often all of them are seen.
+            batch: Samples in a batch.
+            warm_up_epochs: Epochs over which the rate rises.
+            **more: The other fields.
+
+        Returns:
+            The settings.
+
+        Raises:
+            BadInputError: There are fewer samples than a batch holds.
+
+        Example:
+            >>> Settings.for_epochs(1000, epochs=10, batch=128, warm_up_epochs=1).steps
+            70
+        """
+        batches = samples // batch
+        if batches == 0:
+            raise BadInputError(
+                f"expected at least {batch} samples to train on, got {samples}",
+                hint="bring more samples, or choose a smaller batch",
+            )
+        warm_up = min(1.0, warm_up_epochs / epochs)
+        return cls(steps=epochs * batches, batch=batch, epoch=batches, warm_up=warm_up, **more)
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "evaluation", "micro_batches", "epoch", "rows_per_decade"):
