@@ -11,6 +11,8 @@ from typing import Literal, get_args
 
 from headwise.errors import ParameterError
 
+__all__ = ["MaskName"]
+
 #: The masks that have a law: every token attends to all, or to itself and those before it.
 MaskName = Literal["none", "causal"]
 

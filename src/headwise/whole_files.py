@@ -7,6 +7,8 @@ from pathlib import Path
 
 from headwise.errors import BadInputError, HeadwiseError
 
+__all__ = ["write_whole"]
+
 
 def write_whole(
     path: Path, content: bytes, failure: type[HeadwiseError] = BadInputError, *, hint: str

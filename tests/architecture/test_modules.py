@@ -10,25 +10,6 @@ import networkx
 ROOT = Path(__file__).parents[2]
 COMMAND = sorted((ROOT / "src" / "headwise" / "cli").glob("*.py"))
 
-#: Modules whose inner names the command still uses. Remove lines as they go; add none.
-KNOWN_INNER = {
-    "headwise.attention",
-    "headwise.attention.initialisation",
-    "headwise.attention.scores",
-    "headwise.data.images",
-    "headwise.data.sets",
-    "headwise.masks",
-    "headwise.papers.comparison",
-    "headwise.papers.reproduce",
-    "headwise.papers.reproduction",
-    "headwise.spectra.certificate",
-    "headwise.spectra.sources",
-    "headwise.theory.columns",
-    "headwise.theory.ready",
-    "headwise.theory.sizes",
-    "headwise.trials.candidates",
-}
-
 
 def cycles_of(imports: dict[str, set[str]]) -> set[frozenset[str]]:
     graph = networkx.DiGraph(imports)
@@ -63,4 +44,4 @@ def inner_modules(path: Path) -> set[str]:
 
 
 def test_the_command_uses_public_names_only():
-    assert not set().union(*map(inner_modules, COMMAND)) - KNOWN_INNER
+    assert not set().union(*map(inner_modules, COMMAND))

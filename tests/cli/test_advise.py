@@ -81,7 +81,12 @@ def test_the_report_and_the_export_are_written(headwise, tmp_path):
     out = tmp_path / "deep" / "report.html"
     ran = headwise("advise", "--length", 128, "--width", 64, "--out", out)
     assert ran.code == 0 and f"report: {out}" in ran.err
-    assert 'class="card"' in out.read_text()
+    page = out.read_text()
+    card, table, following = (page.index(part) for part in ('class="card"', "<table>", "type next"))
+    assert card < table < following < page.index("<svg")
+    assert page.count('class="advised"') >= 1 and "prefers-color-scheme: dark" in page
+    assert "headwise trial DATA --width 64 --candidates 1x64" in page
+    assert "<code>--task</code>" in page and "`" not in page.split("<style>")[1].split("<svg")[0]
     exported = headwise("advise", "--length", 128, "--width", 64, "--export", "qwen3")
     assert json.loads(exported.out)["head_dim"] == 64
     assert "vocab_size 32000" in exported.err and "causal mask" in exported.err

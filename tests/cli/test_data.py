@@ -24,3 +24,10 @@ def test_a_set_is_found_whole_or_not_at_all(headwise, tmp_path):
 def test_the_environment_names_the_folder(headwise, tmp_path, monkeypatch):
     monkeypatch.setenv("HEADWISE_DATA", str(tmp_path))
     assert f"not in {tmp_path}" in headwise("data").out
+
+
+def test_a_file_is_no_folder_of_data(headwise, tmp_path):
+    (tmp_path / "a.npy").touch()
+    said = headwise("data", tmp_path / "a.npy").one_line(1)
+    assert "expected a folder of data sets, got the file" in said
+    assert "mkdir" not in said

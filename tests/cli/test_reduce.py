@@ -76,10 +76,10 @@ def test_json_has_the_fields_of_the_result(checkpoint, text, capsys):
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (["--kv-bytes", "1%"], 1, "expected kv_bytes of at least"),
-        (["--kv-bytes", "50%", "--rank", "2"], 2, "got kv_bytes and rank"),
+        (["--kv-bytes", "1%"], 1, "expected --kv-bytes of at least"),
+        (["--kv-bytes", "50%", "--rank", "2"], 2, "got --kv-bytes and --rank"),
         ([], 2, "got none"),
-        (["--rank", "2", "--keys", "all"], 2, "expected --keys latent or pairs"),
+        (["--rank", "2", "--keys", "all"], 2, "'--keys': 'all' is not one of 'latent', 'pairs'"),
         (["--kv-bytes", "50%", "--out", "."], 1, "folder that does not exist"),
         (["--rank", "2", "--length", "800"], 1, "expected a text of at least"),
     ],

@@ -101,6 +101,16 @@ def test_the_list_says_what_is_stored(everything, headwise):
     assert states[QUICK]["paper"] == "missing"
 
 
+def test_a_plain_list_has_one_short_line_for_each_exhibit(headwise):
+    lines = headwise("reproduce", "--list").out.splitlines()
+    listed = json.loads(headwise("reproduce", "--list", "--json").out)
+    assert max(map(len, lines)) <= 80 and len(lines) <= len(listed) + 7
+    for row in listed:
+        folder, name = row["exhibit"].split("/")
+        assert sum(line.startswith(f"{name} ") for line in lines) == 1
+        assert sum(line.startswith(f"{folder}/ ") for line in lines) == 1
+
+
 def test_a_plain_list_is_quick_and_loads_nothing_heavy():
     code = (
         "import sys; from headwise.cli.app import main\n"

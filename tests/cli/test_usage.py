@@ -17,6 +17,7 @@ RIGHT = {
     "trial": ("digits",),
     "rank": ("a.npy",),
     "scan": ("model", "--text", "t.txt"),
+    "reduce": ("model", "--text", "t.txt"),  # a budget is added below
     "law": ("--length", "64"),
     "bound": ("--width", "64", "--rank", "8"),
     "reproduce": ("rank2026/table_2",),
@@ -88,6 +89,21 @@ WRONG = {
         "plot": ("x.gif", "x"),
         "store": ("foo://x", ""),
     },
+    "reduce": {
+        "text": ("no.txt",),
+        "kv_bytes": ("abc", "0", "0%", "101%", "-1", ""),
+        "params": ("abc", "0", "0%", "101%", "-1", ""),
+        "keep": ("abc", "nan", "-1", "0", "1.5", ""),
+        "rank": NUMBER,
+        "keys": CHOICE,
+        "step": NUMBER,
+        "tokens": NUMBER,
+        "held_out": NUMBER,
+        "length": (*NUMBER, "7"),
+        "heal": ("abc", "1.5", "-1", ""),
+        "context": ("abc", "1.5", "-1", ""),
+        "seed": ("abc", "1.5", "-1", ""),
+    },
     "law": {
         "length": (*NUMBER, "1", "inf", "1e13"),
         "head_dims": (*NUMBER, "inf", "1e6"),
@@ -127,6 +143,7 @@ ANY_TEXT = {
     "trial": {"data", "labels", "folder", "html"},
     "rank": {"source", "name"},
     "scan": {"model", "images", "csv", "out"},
+    "reduce": {"model", "out", "report"},
     "reproduce": {"out"},
     "report": {"out"},
     "data": {"folder"},
@@ -135,6 +152,12 @@ ANY_TEXT = {
 #: What the command line needs besides, so that only the option under test is wrong.
 WITH = {("bound", "width"): ("--heads", "2"), ("bound", "rank"): ("--heads", "2")} | {
     ("bound", "values"): ("--heads", "2")
+}
+
+WITH |= {
+    ("reduce", parameter): ("--rank", "8")
+    for parameter in WRONG["reduce"]
+    if parameter not in {"kv_bytes", "params", "keep", "rank"}
 }
 
 POSITIONAL = {("reproduce", "exhibits"), ("report", "exhibits")}
@@ -199,6 +222,7 @@ def test_every_option_is_tried(command):
         ),
         (("rank",), "SOURCE, or --queries and --keys"),
         (("reproduce",), "headwise reproduce --list"),
+        (("reduce", "model", "--text", "t.txt"), "expected one budget of --kv-bytes"),
         (
             ("reproduce", "all", "--from-records", "--take-records"),
             "--from-records or --take-records, got both",

@@ -1,6 +1,12 @@
 """Attention layers, and the matrices they make."""
 
-from headwise.attention.initialisation import FanIn, Initialisation, Stock, UnitGaussian
+from headwise.attention.initialisation import (
+    FanIn,
+    Initialisation,
+    Stock,
+    UnitGaussian,
+    gaussian_heads,
+)
 from headwise.attention.layer import Attention, HeadMean, HeadSum
 from headwise.attention.mask_arguments import MaskLike, as_mask
 from headwise.attention.masks import (
@@ -91,6 +97,7 @@ __all__ = [
     "as_mask",
     "default_temperature",
     "fitting",
+    "gaussian_heads",
     "generalized",
     "gqa",
     "hardmax_matrix",

@@ -150,11 +150,23 @@ def gaussian_heads(
     The rank paper draws its attention matrices this way. The weights are not scaled, so logits are
     large and each row of the softmax is nearly one-hot.
 
+    Args:
+        heads: Number of heads.
+        tokens: Tokens of each head's input.
+        width: Width of the input.
+        head_dim: Head dimension.
+        seed: Seed of the draws.
+
     Returns:
         Queries and keys.
 
     Raises:
         BadInputError: If a size is less than one.
+
+    Example:
+        >>> queries, keys = gaussian_heads(2, 5, width=8, head_dim=4, seed=0)
+        >>> tuple(queries.shape)
+        (2, 5, 4)
     """
     sizes = {"heads": heads, "tokens": tokens, "width": width, "head_dim": head_dim}
     for name, size in sizes.items():

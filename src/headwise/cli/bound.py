@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from headwise.cli.console import UsageError
-from headwise.cli.options import number_in, whole_from
+from headwise.cli.options import number_above, number_in, whole_from
 
 if TYPE_CHECKING:
     from headwise import Bound
-
-
-def _error(text: str) -> float:
-    found = number_in(0, 0.5)(text)
-    if not found:
-        raise typer.BadParameter("expected an error above 0, got 0")
-    return found
 
 
 Width = Annotated[
@@ -46,7 +39,7 @@ Error = Annotated[
     float | None,
     typer.Option(
         "--error",
-        parser=_error,
+        parser=number_above(0, 0.5),
         metavar="NUMBER",
         help="Ask for the number of heads that this error needs; at most 0.5.",
     ),

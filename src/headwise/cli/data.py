@@ -9,7 +9,11 @@ import typer
 
 Folder = Annotated[
     Path | None,
-    typer.Argument(help="Where to look; default: HEADWISE_DATA, or data.", metavar="FOLDER"),
+    typer.Argument(
+        help="Where to look.",
+        metavar="[FOLDER]",
+        show_default="the variable HEADWISE_DATA, or data",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -17,9 +21,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 def data(folder: Folder = None, as_json: AsJson = False) -> None:
     """List the real datasets found in a folder, and how to get the missing ones."""
     from headwise.cli.console import print_json, screen
-    from headwise.data.sets import KNOWN_SETS, data_folder
+    from headwise.data import KNOWN_SETS, data_folder
+    from headwise.errors import BadInputError
 
     place = folder or data_folder()
+    if place.exists() and not place.is_dir():
+        raise BadInputError(
+            f"expected a folder of data sets, got the file {place}",
+            hint="pass its folder, or a new one",
+        )
     found = {known: known.place(place) for known in KNOWN_SETS}
     if as_json:
         sets = [

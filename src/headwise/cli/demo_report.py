@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.attention.initialisation import gaussian_heads
-from headwise.attention.scores import logits
+from headwise.attention import gaussian_heads, logits
 from headwise.cli.console import dtype_name, print_json, screen
 from headwise.cli.sketch import sketch
 from headwise.spectra import PAPER_TOLERANCE, Certificate, LogWeights, count

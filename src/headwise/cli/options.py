@@ -84,6 +84,34 @@ def number_in(
     return read
 
 
+def number_above(least: int | float, most: int | float = math.inf) -> Callable[..., float]:
+    """Return a reader of numbers above the first limit and up to the second.
+
+    >>> number_above(0, 0.5)("0.5")
+    0.5
+    """
+
+    def read(text: str | int | float) -> float:
+        found = number_in(least, most)(text)
+        if found == least:
+            raise typer.BadParameter(f"expected a number above {least:g}, got {found:g}")
+        return found
+
+    return read
+
+
+def amount(text: str) -> str:
+    """Read a number of things, or a share of them.
+
+    >>> amount("20k"), amount("50%")
+    ('20000', '50%')
+    """
+    if not text.endswith("%"):
+        return str(whole_from(1)(text))
+    number_above(0, 100)(text[:-1])
+    return text
+
+
 def matching(pattern: str, wanted: str) -> Callable[[str], str]:
     """Return a reader of text of a certain form.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headwise.cli.options import matching, number_in
+from headwise.cli.options import matching, number_above, number_in
 from headwise.rank_arguments import refuse_mixtures
 
 #: Rules for masks and tolerances.
@@ -57,7 +57,7 @@ KeysName = Annotated[str | None, _optional("Which array, if that file holds seve
 Temperature = Annotated[
     float | None,
     typer.Option(
-        parser=number_in(0, open_=True),
+        parser=number_above(0),
         metavar="NUMBER",
         help="With --queries: what q·k is divided by.",
         show_default="√ of the head dimension",

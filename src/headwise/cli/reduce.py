@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from headwise.cli.console import UsageError, quieten_transformers
+from headwise.cli.options import amount, number_above, whole_from
 
 if TYPE_CHECKING:
     from headwise.reduction import Reduction
@@ -34,37 +35,95 @@ Out = Annotated[
 ]
 KvBytes = Annotated[
     str | None,
-    typer.Option("--kv-bytes", help="Budget: KV bytes per token, or a share such as 50%."),
+    typer.Option(
+        "--kv-bytes",
+        parser=amount,
+        metavar="NUMBER",
+        help="Budget: KV bytes per token, or a share such as 50%.",
+    ),
 ]
 Params = Annotated[
     str | None,
-    typer.Option("--params", help="Budget: parameters of the attention, or a share such as 50%."),
+    typer.Option(
+        "--params",
+        parser=amount,
+        metavar="NUMBER",
+        help="Budget: parameters of the attention, or a share such as 50%.",
+    ),
 ]
 Keep = Annotated[
-    float | None, typer.Option("--keep", help="Budget: share of weighted energy each part keeps.")
+    float | None,
+    typer.Option(
+        "--keep",
+        parser=number_above(0, 1),
+        metavar="NUMBER",
+        help="Budget: share of weighted energy each part keeps.",
+    ),
 ]
-Rank = Annotated[int | None, typer.Option("--rank", min=1, help="Budget: one rank for all heads.")]
+Rank = Annotated[
+    int | None,
+    typer.Option(
+        "--rank", parser=whole_from(1), metavar="NUMBER", help="Budget: one rank for all heads."
+    ),
+]
 KeysCut = Annotated[
-    str | None,
+    Literal["latent", "pairs"] | None,
     typer.Option(
         "--keys",
         help="How a decoder's keys are cut: latent (less loss) or pairs (faster decoding).",
         show_default="latent",
     ),
 ]
-Step = Annotated[int, typer.Option("--step", min=1, help="Ranks are multiples of it.")]
-Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Tokens to calibrate on, at most.")]
-HeldOut = Annotated[int, typer.Option("--held-out", min=1, help="Tokens to judge on, at most.")]
+Step = Annotated[
+    int,
+    typer.Option(
+        "--step", parser=whole_from(1), metavar="NUMBER", help="Ranks are multiples of it."
+    ),
+]
+Tokens = Annotated[
+    int,
+    typer.Option(
+        "--tokens", parser=whole_from(1), metavar="NUMBER", help="Tokens to calibrate on, at most."
+    ),
+]
+HeldOut = Annotated[
+    int,
+    typer.Option(
+        "--held-out", parser=whole_from(1), metavar="NUMBER", help="Tokens to judge on, at most."
+    ),
+]
 Length = Annotated[
     int | None,
-    typer.Option("--length", min=8, help="Tokens of a sequence.", show_default="512, encoders 64"),
+    typer.Option(
+        "--length",
+        parser=whole_from(8),
+        metavar="NUMBER",
+        help="Tokens of a sequence.",
+        show_default="512, encoders 64",
+    ),
 ]
-Heal = Annotated[int, typer.Option("--heal", min=0, help="Steps of training the cut layers.")]
+Heal = Annotated[
+    int,
+    typer.Option(
+        "--heal", parser=whole_from(0), metavar="NUMBER", help="Steps of training the cut layers."
+    ),
+]
 WithCurve = Annotated[bool, typer.Option("--curve", help="Score the model at other budgets too.")]
 Context = Annotated[
-    int, typer.Option("--context", min=0, help="Tokens in the cache to time decoding; 0: no times.")
+    int,
+    typer.Option(
+        "--context",
+        parser=whole_from(0),
+        metavar="NUMBER",
+        help="Tokens in the cache to time decoding; 0: no times.",
+    ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything that is drawn.")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", parser=whole_from(0), metavar="NUMBER", help="Seed of everything that is drawn."
+    ),
+]
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write a report with figures: report.html.")
 ]
@@ -95,8 +154,11 @@ def reduce(
 
     Pass one budget. Run the same command again after it was stopped: the calibration is kept.
     """
-    if keys not in (None, "latent", "pairs"):
-        raise UsageError(f"expected --keys latent or pairs, got {keys!r}; leave it out")
+    budgets = {"--kv-bytes": kv_bytes, "--params": params, "--keep": keep, "--rank": rank}
+    given = [option for option, value in budgets.items() if value is not None]
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise UsageError(f"expected one budget of {', '.join(budgets)}, got {got}; pass one")
     content = _content(text)
     from headwise.cli.progress_bar import progress_bar
     from headwise.reduction import CURVE, reduce_model, reduction_page

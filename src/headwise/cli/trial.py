@@ -15,13 +15,14 @@ from headwise.cli.options import (
     cluster_address,
     device_name,
     figure_file,
+    number_above,
     number_in,
     tokenizer_name,
     whole_from,
 )
 
 if TYPE_CHECKING:
-    from headwise.geometry import HeadGeometry
+    from headwise import HeadGeometry
     from headwise.trials import Trial
 
 Data = Annotated[
@@ -74,7 +75,7 @@ Tokenizer = Annotated[
 ]
 Steps = Annotated[int, _number("--steps", whole_from(1), "Steps of a full training run.")]
 Batch = Annotated[int, _number("--batch", whole_from(1), "Samples of a step.")]
-Rate = Annotated[float, _number("--rate", number_in(0, open_=True), "Largest learning rate.")]
+Rate = Annotated[float, _number("--rate", number_above(0), "Largest learning rate.")]
 Seeds = Annotated[int, _number("--seeds", whole_from(2), "Seeds per geometry, at least 2.")]
 Minutes = Annotated[float, _number("--minutes", number_in(0), "Stop after this many minutes.")]
 Folder = Annotated[
@@ -168,7 +169,7 @@ def _refuse_odd_options(
 
 def _geometries(text: str, width: int) -> list[HeadGeometry]:
     """Read 4x16,4x8/16."""
-    from headwise.geometry import HeadGeometry
+    from headwise import HeadGeometry
 
     found = []
     for word in text.split(","):

@@ -33,6 +33,12 @@ RULE = (
     "3 standard errors, or within that reach."
 )
 
+#: What the star in a table of cells means.
+STAR = (
+    f"* further from print than allowed: {FLOOR} (for a loss, a fifth of the printed value if that "
+    f"is less), or {STANDARD_ERRORS:.0f} combined standard errors if that is more"
+)
+
 #: Why an exhibit has no cells.
 NOTHING_PRINTED = "no printed values"
 OTHER_SIZES = "printed for other sizes"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from headwise.papers.reproduction import Reproduced
     from headwise.report import Table
 
+__all__ = ["Reproduction", "list_exhibits", "reproduce", "stored_exhibits"]
+
 #: A path or an SQLAlchemy URL.
 Place = str | os.PathLike[str]
 
@@ -53,6 +55,33 @@ class Reproduction:
 
         return summary_table(self.exhibits)
 
+    def failed_claims(self) -> list[str]:
+        """Return a line for each claim that does not hold: a count alone does not name it."""
+        return [
+            f"{one.name}: does not hold: {claim.words} ({claim.source})"
+            for one in self.exhibits
+            for claim in one.shown.claims
+            if not claim.holds
+        ]
+
+    def details(self) -> str:
+        """Return what differs from print, cell by cell, and the remarks."""
+        from headwise.papers.comparison import STAR, comparison_table
+
+        lines = []
+        for one in self.exhibits:
+            differing = [cell for cell in one.shown.cells if cell.differs]
+            if differing:
+                lines.append(f"{one.name} at scale {one.wanted.scale.value} differs from print in:")
+                lines += [comparison_table(differing).text(), STAR]
+            lines += [f"• {remark}" for remark in one.shown.remarks]
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain numbers, lists and words."""
+        exhibits = [_exhibit_fields(one) for one in self.exhibits]
+        return {"exhibits": exhibits, "files": list(map(str, self.files))}
+
     def to_frame(self) -> Any:
         """Return the compared values as a pandas DataFrame, one row for each.
 
@@ -87,6 +116,31 @@ def cell_fields(cell: Any) -> dict[str, Any]:
     named = {"cell": cell.name, **{k: v for k, v in vars(cell).items() if k != "name"}}
     derived = ("difference", "tolerance", "agrees", "verdict", "within_noise")
     return named | {name: getattr(cell, name) for name in derived}
+
+
+def _exhibit_fields(one: Reproduced) -> dict[str, Any]:
+    from headwise.papers.comparison import verdict
+
+    found: dict[str, Any] = {
+        "exhibit": one.name,
+        "source": one.wanted.exhibit.source,
+        "scale": one.wanted.scale.value,
+        "state": one.problem or "drawn",
+    }
+    if one.presentation is None:
+        return found
+    shown = one.presentation
+    claims = [
+        {"claim": claim.words, "holds": claim.holds, "printed": claim.printed or None}
+        for claim in shown.claims
+    ]
+    return found | {
+        "verdict": verdict(shown.cells, one.why_uncompared),
+        "remarks": list(shown.remarks),
+        "cells": list(map(cell_fields, shown.cells)),
+        "claims": claims,
+        "sources": list(one.sources),
+    }
 
 
 def reproduce(

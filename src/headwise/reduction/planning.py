@@ -48,7 +48,7 @@ class Budget:
         if len(given) != 1:
             raise ParameterError(
                 f"expected one of {', '.join(vars(self))}, got {' and '.join(given) or 'none'}",
-                hint='pass for example kv_bytes="50%"',
+                hint="pass `kv_bytes='50%'` for example",
             )
         if self.keep is not None and not 0 < self.keep <= 1:
             raise ParameterError(
@@ -66,7 +66,7 @@ def amount(name: str, asked: int | str, whole: int) -> int:
         found = 0
     if found <= 0:
         raise ParameterError(
-            f"expected {name} as a positive number or a share such as 50%, got {asked!r}",
+            f"expected `{name}` as a positive number or a share such as 50%, got {asked!r}",
             hint=f"the original has {whole:,}",
         )
     return min(found, whole)
@@ -187,7 +187,7 @@ def _affordable(parts: Sequence[Part], measure: str, asked: int | str) -> int:
     if found < least:
         share = math.ceil(1000 * least / whole) / 10
         raise BadInputError(
-            f"expected {measure} of at least {least:,} ({share:g}%), got {found:,} of {whole:,}",
+            f"expected `{measure}` of at least {least:,} ({share:g}%), got {found:,} of {whole:,}",
             hint=f"pass {least} or more, or let ranks be multiples of a smaller step",
         )
     return found

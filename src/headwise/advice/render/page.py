@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 from headwise.advice.answer import Answer
 from headwise.advice.export import layer_call
 from headwise.advice.render.document import document
 from headwise.advice.render.figure import figure
 from headwise.faces import Face
+from headwise.geometry import LatentGeometry
 from headwise.report import inline_svg
 
-NEXT = """# In Python
-{call}
+#: What stands between backticks, or is an option of the command.
+CODE = re.compile(r"`([^`]+)`|((?:^|(?<=[ (]))--[a-z][-a-z]*|headwise [a-z]+)")
 
-# Compare it with other geometries by training
-headwise trial --help"""
+#: Geometries that the suggested trial compares.
+COMPARED = 3
 
 
 def page(answer: Answer, face: Face = "python") -> str:
@@ -36,9 +40,33 @@ def _rendered(answer: Answer, template: str, face: Face) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     )
+    environment.filters["coded"] = _coded
     return environment.get_template(template).render(
         shown=shown,
         marked=[number for number, row in enumerate(shown.rows) if row.advised],
         svg=Markup(inline_svg(figure(answer))),
-        code=NEXT.format(call=layer_call(answer.best.geometry)),
+        layer=layer_call(answer.best.geometry),
+        trial=trial_command(answer),
     )
+
+
+def trial_command(answer: Answer) -> str:
+    """The command that trains the first rows of the table side by side."""
+    geometries = [row.choice.geometry for row in document(answer).rows]
+    plain = [g for g in geometries if g.kv_heads == g.heads and not isinstance(g, LatentGeometry)]
+    named = [f"{g.heads}x{g.qk_rank}" + f"/{g.v_rank}" * (g.v_rank != g.qk_rank) for g in plain]
+    source = answer.evidence.source or "DATA"
+    chosen = ",".join(named[:COMPARED])
+    return f"headwise trial {quote(source)} --width {answer.evidence.width} --candidates {chosen}"
+
+
+def _coded(sentence: str) -> Any:
+    """Mark parameters, options and commands as code."""
+    from markupsafe import Markup, escape
+
+    parts, end = [], 0
+    for found in CODE.finditer(sentence):
+        parts += [escape(sentence[end : found.start()]), Markup("<code>")]
+        parts += [escape(found[1] or found[2]), Markup("</code>")]
+        end = found.end()
+    return Markup("").join([*parts, escape(sentence[end:])])

@@ -17,8 +17,8 @@ START_LONG = {
 TASK_FROM = {
     "given": "as given",
     "config": "from the config",
-    "data": "inferred from the data",
-    "need": "inferred from `need`",
+    "data": "from the data",
+    "need": "from `need`",
     "assumed": "not given",
 }
 
