@@ -48,7 +48,7 @@ ADVISED_RANK = {
 
 
 def advised_name(task: Recorded) -> str:
-    """The candidate that the advice names for a task: the usual one for want of evidence."""
+    """The candidate that the advice names for a task: the usual one without evidence."""
     rank = ADVISED_RANK.get(task.name, usual(task.width).qk_rank)
     return next(name for name, g in task.candidates.items() if g.qk_rank == rank)
 

@@ -20,7 +20,13 @@ from headwise.reduction.rotary import order_of_dropping, pair_places
 
 @dataclass(frozen=True)
 class Cut:
-    """The ranks of one layer: of each key head (or of the shared latent), of each value head."""
+    """The ranks of one layer.
+
+    Attributes:
+        keys: How keys are cut.
+        rank: The rank of each key head, or of the shared latent.
+        value_rank: The rank of each value head.
+    """
 
     keys: str
     rank: int
@@ -36,6 +42,9 @@ class Budget:
         params: Parameters of the attention layers, or a share as "50%".
         keep: The share of the weighted energy that every part keeps.
         rank: One rank for all heads.
+
+    Raises:
+        ParameterError: If not exactly one field is set, or it is out of range.
     """
 
     kv_bytes: int | str | None = None

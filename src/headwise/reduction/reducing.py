@@ -43,7 +43,14 @@ CURVE = (0.9, 0.75, 0.6, 0.5, 0.4, 0.3)
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One budget of the curve: the share of KV bytes, and the score there."""
+    """One budget of the curve.
+
+    Attributes:
+        share: The share of the original's KV bytes.
+        kv_bytes: Bytes of KV cache for each token.
+        predicted: The predicted loss.
+        score: The score on held-out text.
+    """
 
     share: float
     kv_bytes: int

@@ -15,6 +15,13 @@ def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
 
     Returns:
         Rows of name, before and after.
+
+    Example:
+        >>> from headwise.reduction import Cut, Reduction, Score
+        >>> score, cut = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
+        >>> found = Reduction(None, (cut,), 0.1, score, score, (256, 128), (900, 700))
+        >>> len(reduction_rows(found)) > 1
+        True
     """
     rows = [
         (
@@ -43,10 +50,17 @@ def reduction_page(found: Reduction, name: str) -> str:
 
     Args:
         found: The reduction.
-        name: Of the model.
+        name: The name of the model.
 
     Returns:
         HTML that needs no other file.
+
+    Example:
+        >>> from headwise.reduction import Cut, Reduction, Score
+        >>> score, cut = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
+        >>> found = Reduction(None, (cut,), 0.1, score, score, (256, 128), (900, 700))
+        >>> "a model" in reduction_page(found, "a model")
+        True
     """
     from headwise.report import Section, Table, page
 

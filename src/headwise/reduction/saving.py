@@ -32,10 +32,19 @@ def save_model(model: Any, folder: str | Path, tokenizer: Any = None) -> Path:
     Args:
         model: A cut model.
         folder: Where to write; must not exist.
-        tokenizer: Saved beside the model, if given.
+        tokenizer: Saved with the model, if given.
 
     Returns:
         The folder.
+
+    Raises:
+        BadInputError: If the folder exists.
+
+    Example:
+        >>> save_model(None, ".")
+        Traceback (most recent call last):
+        ...
+        headwise.errors.BadInputError: expected a folder that does not exist, got '.'; ...
     """
     folder = refuse_existing(folder)
     beside = folder.with_name(f".{folder.name}.part")
