@@ -21,6 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Files whose tests are slow: kills, clusters, end-to-end runs, documentation drift.
 SLOW = (
+    "tests/attention/test_compile.py",
     "tests/runs/test_endurance.py",
     "tests/runs/test_executors.py",
     "tests/runs/test_how_to.py",
@@ -37,7 +38,8 @@ SLOW = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of slow files, so that ``-m "not slow"`` leaves them out."""
     for item in items:
-        if item.nodeid.startswith(SLOW):
+        # ``everything`` reproduces every exhibit in miniature.
+        if item.nodeid.startswith(SLOW) or "everything" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
 
 

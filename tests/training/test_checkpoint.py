@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -39,11 +40,15 @@ def stopped_at(step, saving, **more):
     going._save()
 
 
+@cache
+def undisturbed(protocol):
+    return run(protocol, rows_per_decade=8)
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("step", [0, 1, 5, 10, 39])
 def test_a_run_resumes_to_the_same_curve_and_parameters(protocol, step, tmp_path):
-    saving = Saving(tmp_path / "run.pt", "small")
-    whole = run(protocol, rows_per_decade=8)
+    saving, whole = Saving(tmp_path / "run.pt", "small"), undisturbed(protocol)
     stopped_at(step, saving, protocol=protocol, rows_per_decade=8)
     told = []
     resumed = run(protocol, saving, told.append, rows_per_decade=8)
@@ -74,6 +79,7 @@ def strike(path, protocol, steps, at_step):
     return process.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["fresh", "shuffled"])
 def test_a_killed_run_resumes_to_the_same_curve(protocol, tmp_path):
     path = tmp_path / "run.pt"
@@ -102,6 +108,7 @@ def test_a_kill_while_saving_leaves_the_older_checkpoint(tmp_path, monkeypatch):
     same(run(saving=saving), run())
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_of_saving_never_leave_a_broken_file(tmp_path):
     """Saving without pause, so that kills fall into it; every file left can be read."""
     path = tmp_path / "run.pt"
