@@ -67,7 +67,7 @@ def test_recorded_rows_become_a_section_with_figure(with_rows, tmp_path):
     assert recorded.recorded_scales(exhibit) == (Scale.MINIATURE,)
     page = gallery_page(shown([exhibit]))
     assert f"]({FIGURES}/rank2026_figure_6.svg)" in page
-    assert "| 2 of 2 hold | 1 of 1 hold |" in page  # printed claims, then ours
+    assert "|  | 3 of 3 hold |" in page  # no printed claims, three of ours
     (figure,) = write_figures(shown([exhibit]), tmp_path / "figures")
     assert figure.read_text().startswith("<svg")
     assert figure.stat().st_size < 150_000

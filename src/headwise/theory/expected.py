@@ -41,16 +41,12 @@ def expected_rank(
 
     Queries and keys are independent N(0, I) vectors in d_h dimensions.
 
-    ============= ======================================================================
-    method        answer
-    ============= ======================================================================
-    "auto"        exact where a formula is, the law from d_h = 16 on, else a simulation
-    "instant"     as "auto", but from stored simulations; an upper bound beyond them
-    "exact"       d_h = 1, 2 without a mask, and d_h = ∞
-    "law"         the law with its second-order correction; d_h from 16 on
-    "simulation"  hardmax of drawn heads, at any d_h
-    "upper bound" the law L(n, d_h) itself, which is never too low
-    ============= ======================================================================
+    * "auto": exact where a formula is, the law from d_h = 16 on, else a simulation.
+    * "instant": as "auto", but from stored simulations; an upper bound beyond them.
+    * "exact": d_h = 1, 2 without a mask, and d_h = ∞.
+    * "law": the law with its second-order correction; d_h from 16 on.
+    * "simulation": hardmax of drawn heads, at any d_h.
+    * "upper bound": the law L(n, d_h) itself, which is never too low.
 
     Args:
         n: Number of tokens, 2 to 10¹².

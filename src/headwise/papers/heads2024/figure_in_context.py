@@ -55,8 +55,9 @@ def _present(answers: Answers) -> Presentation:
         uncompared=OTHER_SIZES,
         remarks=(
             *schedule_remarks(answers, "500,000 steps of 64 and four or five"),
-            "The rate falls along a cosine here. What is compared are test errors of fresh data: "
-            "this task has no fixed set. Untrained, the error is the number of dimensions.",
+            _DIFFERENCES,
+            "What is compared are test errors of fresh data: this task has no fixed set. "
+            "Untrained, the error is the number of dimensions.",
             *diverged_remark(rows),
         ),
     )
@@ -114,6 +115,14 @@ def _panel(rows: list[Row], dimensions: int, printed: dict[Place, float]) -> Pan
         x_ticks=tuple(sorted({row["heads"] for row in own})),
     )
 
+
+_DIFFERENCES = (
+    "Three things differ from the authors' GPT-2 model at every scale. The rate rises over the "
+    "first 5 % of the steps and falls along a cosine; theirs is constant. Weights start at "
+    "N(0, 1/fan-in); theirs at N(0, 0.02²), and embedding and read-out at PyTorch's default. GELU "
+    "is the exact one; theirs is the tanh form. The norm is theirs: LayerNorm before each part and "
+    "once at the end."
+)
 
 FIGURE_IN_CONTEXT = Exhibit(
     name="heads2024/figure_in_context",
