@@ -77,11 +77,7 @@ class RankCurve:
 
 
 def between(dims: Sequence[int], values: Sequence[float], rank: int) -> float:
-    """Interpolate linearly in the logarithm of the rank; flat outside.
-
-    >>> between((2, 8), (0.5, 0.9), 4), between((2, 8), (0.5, 0.9), 1)
-    (0.7, 0.5)
-    """
+    """Interpolate linearly in the logarithm of the rank; flat outside."""
     if rank <= dims[0]:
         return values[0]
     for low, high, before, after in zip(dims, dims[1:], values, values[1:], strict=False):
@@ -92,23 +88,14 @@ def between(dims: Sequence[int], values: Sequence[float], rank: int) -> float:
 
 
 def head_dim_grid(most: int) -> tuple[int, ...]:
-    """Powers of two and the steps between, up to ``most``.
-
-    >>> head_dim_grid(20)
-    (1, 2, 3, 4, 6, 8, 12, 16, 20)
-    """
+    """Powers of two and the steps between, up to ``most``."""
     powers = [2**k for k in range(1 + int(math.log2(most)))]
     between = [3 * 2**k for k in range(int(math.log2(most))) if 3 * 2**k <= most]
     return tuple(sorted({*powers, *between, most}))
 
 
 def law_curve(length: int, width: int, mask: MaskName = "none") -> RankCurve:
-    """E[rank]/n of random heads on orthonormal tokens, up to the width.
-
-    >>> curve = law_curve(512, 768)
-    >>> curve.head_dims[-1], round(curve.at(64), 3), round(curve.plateau, 3)
-    (768, 0.545, 0.632)
-    """
+    """E[rank]/n of random heads on orthonormal tokens, up to the width."""
     dims = head_dim_grid(min(width, MOST_LAW_DIM))
     return RankCurve(
         start="law",
@@ -172,12 +159,7 @@ def our_saturation(curve: RankCurve, slack: float) -> int | None:
 
 
 def saturated_from(curve: RankCurve, slack: float) -> int | None:
-    """The smallest rank within ``slack`` of the plateau, interpolating between measured ones.
-
-    >>> curve = RankCurve("law", (1, 64, 128), (0.1, 0.8, 1.0), (0.0,) * 3, 0, 1.0, "theory")
-    >>> our_saturation(curve, 0.1), saturated_from(curve, 0.1)
-    (128, 91)
-    """
+    """The smallest rank within ``slack`` of the plateau, interpolating between measured ones."""
     found, goal = our_saturation(curve, slack), (1 - slack) * curve.plateau
     if found is None:
         return None

@@ -55,13 +55,7 @@ class Sampling:
 
 
 def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCurve:
-    """Measure mean rank / length over seeds, each with its own sequences, embedding and heads.
-
-    >>> white = torch.randn(4, 12, 8, generator=torch.Generator().manual_seed(0)).double()
-    >>> curve = measured_curve(TokenSet(white, 8, "given"), "paper", Sampling())
-    >>> curve.head_dims, max(curve.half_width) <= 0.03
-    ((1, 2, 3, 4, 6, 8), True)
-    """
+    """Measure mean rank / length over seeds, each with its own sequences, embedding and heads."""
     dims = head_dim_grid(min(tokens.width, MOST_HEAD_DIM))
 
     def drawing(few: int) -> Draw:
@@ -236,13 +230,7 @@ def law_evidence(length: int, width: int, mask: MaskName = "none") -> Evidence:
 
 
 def measured_evidence(source: Any, reading: Reading, sampling: Sampling) -> Evidence:
-    """Measure tokens: their statistics, and rank curves with two initialisations.
-
-    >>> import torch
-    >>> found = measured_evidence(torch.eye(8), Reading(), Sampling())
-    >>> [curve.start for curve in found.curves]
-    ['model', 'paper', 'law']
-    """
+    """Measure tokens: their statistics, and rank curves with two initialisations."""
     tokens = read_tokens(source, reading)
     short = replace(tokens, values=tokens.values[:, :MOST_LENGTH])
     statistics = token_statistics(short, sampling.seed)

@@ -53,13 +53,7 @@ def exported(answer: Answer, form: Form) -> str:
 
 
 def layer_call(geometry: HeadGeometry) -> str:
-    """PyTorch's own layer where it is exactly the geometry, else headwise's.
-
-    >>> print(layer_call(HeadGeometry.standard(64, heads=8)))
-    from torch import nn
-    <BLANKLINE>
-    layer = nn.MultiheadAttention(embed_dim=64, num_heads=8, batch_first=True)
-    """
+    """PyTorch's own layer where it is exactly the geometry, else headwise's."""
     if is_standard(geometry):
         return (
             "from torch import nn\n\n"

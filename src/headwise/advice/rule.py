@@ -105,12 +105,7 @@ class RankChoice:
 
 
 def choose_rank(evidence: Evidence, need: Need = "data") -> RankChoice:
-    """The rank that the evidence asks for.
-
-    >>> from headwise.advice.evidence import law_evidence
-    >>> choose_rank(law_evidence(512, 768)).rank
-    96
-    """
+    """The rank that the evidence asks for."""
     curve = evidence.curve
     found = our_saturation(curve, SLACK)
     mixing = curve.head_dims[-1] if found is None else found

@@ -96,11 +96,7 @@ def _in_words(found: Bound) -> str:
 
 
 def counted(heads: int | float) -> str:
-    """Return a number of heads in words, with three digits from a million on.
-
-    >>> counted(1), counted(12_345), counted(7_739_990), counted(2.2e37)
-    ('1 head', '12,345 heads', '7.74 million heads', '2.2·10³⁷ heads')
-    """
+    """Return a number of heads in words, with three digits from a million on."""
     if heads < 10**6:
         return f"{heads:,.0f} head{'s' if heads != 1 else ''}"
     heads = float(f"{heads:.3g}")  # so that 999,999,999 is a billion

@@ -16,11 +16,7 @@ FIGURES = (".png", ".svg", ".pdf")
 
 
 def number(text: str | int | float) -> float:
-    """Read a number that may end in k, M, G or T.
-
-    >>> number("1.5M"), number("2e3"), number(7)
-    (1500000.0, 2000.0, 7.0)
-    """
+    """Read a number that may end in k, M, G or T."""
     if not isinstance(text, str):
         return float(text)
     factor = _SUFFIXES.get(text[-1:].lower(), 1.0)
@@ -35,11 +31,7 @@ def number(text: str | int | float) -> float:
 
 
 def whole(text: str | int | float) -> int:
-    """Read a whole number that may end in k, M, G or T.
-
-    >>> whole("20k"), whole("1.5M"), whole("1e6")
-    (20000, 1500000, 1000000)
-    """
+    """Read a whole number that may end in k, M, G or T."""
     found = number(text)
     nearest = round(found) if math.isfinite(found) else 0
     if not math.isclose(found, nearest, rel_tol=1e-12, abs_tol=0):
@@ -101,11 +93,7 @@ def number_above(least: int | float, most: int | float = math.inf) -> Callable[.
 
 
 def amount(text: str) -> str:
-    """Read a number of things, or a share of them.
-
-    >>> amount("20k"), amount("50%")
-    ('20000', '50%')
-    """
+    """Read a number of things, or a share of them."""
     if not text.endswith("%"):
         return str(whole_from(1)(text))
     number_above(0, 100)(text[:-1])
@@ -113,11 +101,7 @@ def amount(text: str) -> str:
 
 
 def matching(pattern: str, wanted: str) -> Callable[[str], str]:
-    """Return a reader of text of a certain form.
-
-    >>> matching("a+", "some a")("aa")
-    'aa'
-    """
+    """Return a reader of text of a certain form."""
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):

@@ -7,10 +7,6 @@ from importlib.resources import files
 
 
 def printed_table(name: str) -> list[dict[str, str]]:
-    """The lines of a printed table, every value as text.
-
-    >>> printed_table("rank2026_table_1")[0]
-    {'tokens': '25', 'head_dim': '2', 'mean': '0.250', 'std': '0.051'}
-    """
+    """The lines of a printed table, every value as text."""
     text = (files("headwise.papers") / "printed" / f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))

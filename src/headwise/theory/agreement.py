@@ -51,11 +51,7 @@ class _Arcs:
 
 
 def agreement(n: int, angle: np.ndarray) -> np.ndarray:
-    """The probability that two queries at each ``angle`` pick the same of n Gaussian keys.
-
-    >>> float(agreement(5, np.array([0.0]))[0].round(9))
-    1.0
-    """
+    """The probability that two queries at each ``angle`` pick the same of n Gaussian keys."""
     angle = np.minimum(angle, 2 * math.pi - angle)
     first, second, density = _arcs(n, angle).points()
     below = _both_below(first, second, angle[:, None, None])

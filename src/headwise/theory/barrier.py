@@ -50,11 +50,7 @@ def empty_columns(probabilities: Float[Tensor, "rows columns"]) -> float:
 
 
 def rank_barrier(length: Whole) -> float:
-    """Theorem 2: E rank ≤ (1 − 1/e)n + 2e⁻²(1 + 1/(n−1))² for orthonormal inputs.
-
-    >>> round(rank_barrier(100), 2)
-    63.49
-    """
+    """Theorem 2: E rank ≤ (1 − 1/e)n + 2e⁻²(1 + 1/(n−1))² for orthonormal inputs."""
     n = whole("the length", length, 2)
     return -math.expm1(-1) * n + 2 * math.exp(-2) * (1 + 1 / (n - 1)) ** 2
 

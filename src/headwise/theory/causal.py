@@ -38,11 +38,7 @@ _BOTTOM_NORM, _TOP_NORM, _TOP_SCORE = 1e-16, 1e-13, 1e-12
 
 
 def causal_share(length: Wholes, head_dim: Wholes) -> np.ndarray:
-    """C(n, d_h) for one or many lengths and head dimensions, broadcast against each other.
-
-    >>> causal_share(1024, [16, 64]).round(3)
-    array([0.316, 0.44 ])
-    """
+    """C(n, d_h) for one or many lengths and head dimensions, broadcast against each other."""
     lengths, dims = cells(length, head_dim, least=1)
     pairs = zip(lengths.ravel().tolist(), dims.ravel().tolist(), strict=True)
     found = [1.0 if n == 1 else _share(n, d) for n, d in pairs]

@@ -22,11 +22,7 @@ _CELLS = 64
 
 
 def column_share(length: Wholes, head_dim: Wholes) -> np.ndarray:
-    """L(n, d_h) for one or many lengths and head dimensions, broadcast against each other.
-
-    >>> column_share(1024, [16, 64]).round(4)
-    array([0.3257, 0.5213])
-    """
+    """L(n, d_h) for one or many lengths and head dimensions, broadcast against each other."""
     n, d = cells(length, head_dim, least=2)
     flat_n, flat_d = n.reshape(-1), d.reshape(-1)
     parts = [slice(start, start + _CELLS) for start in range(0, n.size, _CELLS)]
@@ -35,11 +31,7 @@ def column_share(length: Wholes, head_dim: Wholes) -> np.ndarray:
 
 
 def cells(length: Wholes, head_dim: Wholes, least: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths from ``least`` on and head dimensions, in range and of one shape.
-
-    >>> [part.tolist() for part in cells([8, 9], 4, least=2)]
-    [[8.0, 9.0], [4.0, 4.0]]
-    """
+    """Lengths from ``least`` on and head dimensions, in range and of one shape."""
     n = wholes("`length`", length, least, MAX_LENGTH)
     d = wholes("`head_dims`", head_dim, 1, MAX_HEAD_DIM)
     n, d = np.broadcast_arrays(n, d)

@@ -30,11 +30,7 @@ _NO_FLUCTUATION = 1e-9
 
 
 def corrected_law(length: Whole, head_dim: Whole) -> float:
-    """E[rank]/n of a Gaussian head with d_h ≥ 2, to second order in the fluctuations.
-
-    >>> round(corrected_law(32, 16), 3), round(float(column_share(32, 16)), 3)
-    (0.565, 0.571)
-    """
+    """E[rank]/n of a Gaussian head with d_h ≥ 2, to second order in the fluctuations."""
     n, d = whole("the length", length, 2), whole("the head dimension", head_dim, 2)
     if n > NEGLIGIBLE_FROM:
         return float(column_share(n, d))
@@ -48,11 +44,7 @@ def corrected_law(length: Whole, head_dim: Whole) -> float:
 
 
 def meeting_probability(length: Whole, head_dim: Whole) -> float:
-    """The chance that two independent queries pick the same of n Gaussian keys.
-
-    >>> round(meeting_probability(2, 3), 6)
-    0.5
-    """
+    """The chance that two independent queries pick the same of n Gaussian keys."""
     n, d = whole("the length", length, 2), whole("the head dimension", head_dim, 2)
     reach = min(math.pi / 2, _DEVIATIONS / math.sqrt(d))
     angle, weight = rule_between(math.pi / 2 - reach, math.pi / 2 + reach, _ANGLES)

@@ -51,43 +51,25 @@ class Values(Enum):
 
 
 def log_dimension(width: Whole, degree: Numbers) -> np.ndarray:
-    """log N(d, ℓ): the dimension of the harmonics of degree ℓ ≥ 1 on the sphere in R^d.
-
-    >>> round(float(np.exp(log_dimension(3, 4))))
-    9
-    """
+    """log N(d, ℓ): the dimension of the harmonics of degree ℓ ≥ 1 on the sphere in R^d."""
     d, degree = whole("the width", width, 2), np.asarray(degree, dtype=float)
     return np.asarray(np.log(2 + (d - 2) / degree) + log_binomial(d - 2, degree - 1))
 
 
 def log_coefficient(width: Whole, degree: Numbers) -> np.ndarray:
-    """log |λ_ℓ| for odd ℓ: what sgn(xᵀy) multiplies a harmonic of degree ℓ by.
-
-    >>> round(float(np.exp(log_coefficient(2, 1))), 6) == round(2 / math.pi, 6)
-    True
-    """
+    """log |λ_ℓ| for odd ℓ: what sgn(xᵀy) multiplies a harmonic of degree ℓ by."""
     d = whole("the width", width, 2)
     return np.asarray(log_beta(d / 2, np.asarray(degree, dtype=float) / 2) - math.log(math.pi))
 
 
 def energies(width: Whole, count: Whole) -> np.ndarray:
-    """N(d, ℓ) λ_ℓ² for ℓ = 1, 3, 5, …: the share of sgn in each odd degree; they sum to one.
-
-    >>> energies(64, 4).round(5).tolist()
-    [0.64161, 0.10843, 0.04937, 0.02969]
-    """
+    """N(d, ℓ) λ_ℓ² for ℓ = 1, 3, 5, …: the share of sgn in each odd degree; they sum to one."""
     degree = 2.0 * np.arange(whole("the number of degrees", count)) + 1
     return np.exp(_log_energy(whole("the width", width, 2), degree))
 
 
 def log_reach(rank: Whole, degree: Numbers, values: Values = Values.ANY) -> np.ndarray:
-    """log M(r, ℓ), before the cap at N(d, ℓ): how many harmonics of degree ℓ one head reaches.
-
-    >>> np.exp(log_reach(3, np.array([1, 3]), Values.IDENTITY)).round().tolist()
-    [3.0, 10.0]
-    >>> np.exp(log_reach(3, np.array([1, 3]), Values.ANY)).round().tolist()
-    [6.0, 23.0]
-    """
+    """log M(r, ℓ), before the cap at N(d, ℓ): how many harmonics of degree ℓ one head reaches."""
     r, degree = whole("the rank", rank), np.asarray(degree, dtype=float)
     plain = log_binomial(r - 1, degree)
     if values is Values.IDENTITY:
@@ -99,11 +81,7 @@ def log_reach(rank: Whole, degree: Numbers, values: Values = Values.ANY) -> np.n
 def error_lower_bound(
     width: Whole, rank: Whole, heads: Whole, values: Values = Values.ANY
 ) -> float:
-    """The least mean squared error that ``heads`` heads of ``rank`` can have.
-
-    >>> round(error_lower_bound(64, 1, 64, Values.IDENTITY), 4)
-    0.1791
-    """
+    """The least mean squared error that ``heads`` heads of ``rank`` can have."""
     d, r = _width_and_rank(width, rank)
     if not heads >= 1 or heads != heads // 1 or math.isinf(heads):
         raise ParameterError(
@@ -149,11 +127,7 @@ def heads_needed(
 
 
 def log_heads_needed(width: Whole, rank: Whole, error: Real, values: Values = Values.ANY) -> float:
-    """The natural logarithm of the (real) number of heads at which the bound equals ``error``.
-
-    >>> round(log_heads_needed(1000, 1, 0.1) / math.log(10))
-    16
-    """
+    """The natural logarithm of the (real) number of heads at which the bound equals ``error``."""
     d, r = _width_and_rank(width, rank)
     if not 0 < error <= 0.5:
         raise ParameterError(

@@ -39,13 +39,7 @@ def simulate_ratio(
     *,
     mask: Mask = EVERYTHING,
 ) -> Estimate:
-    """E[hardmax rank]/n of an ensemble of random heads, each row among the keys its mask leaves.
-
-    >>> from headwise.theory.ensembles import IndependentHead
-    >>> found = simulate_ratio(IndependentHead(100, 64), draws=50)
-    >>> abs(found.mean - 0.596) < 4 * found.stderr
-    True
-    """
+    """E[hardmax rank]/n of an ensemble of random heads, each row among the keys its mask leaves."""
     draws = whole("the number of draws", draws, 2)
     generator = stream(seed, "hardmax", device=ensemble.device)
     return Estimate.of(_ratios(ensemble, draws, generator, progress, mask))
@@ -59,12 +53,7 @@ def simulate_to(
     *,
     mask: Mask = EVERYTHING,
 ) -> Estimate:
-    """The same, with as many draws as bring the standard error to about ``stderr``.
-
-    >>> from headwise.theory.ensembles import IndependentHead
-    >>> simulate_to(IndependentHead(50, 4), stderr=0.004).stderr < 0.005
-    True
-    """
+    """The same, with as many draws as bring the standard error to about ``stderr``."""
     goal = positive("the standard error", stderr)
     generator = stream(seed, "hardmax", device=ensemble.device)
     pilot = _ratios(ensemble, _PILOT, generator, SILENT, mask)
@@ -79,11 +68,7 @@ def hardmax_choices(
     keys: Float[Tensor, "*heads n d"],
     mask: Mask = EVERYTHING,
 ) -> Int[Tensor, "*heads q"]:
-    """The column each query picks; scores are made in pieces that fit in memory.
-
-    >>> hardmax_choices(torch.tensor([[1.0], [-1.0]]), torch.tensor([[0.0], [2.0]]))
-    tensor([1, 0])
-    """
+    """The column each query picks; scores are made in pieces that fit in memory."""
     return streaming_argmax(queries, keys, mask=mask)
 
 

@@ -64,12 +64,7 @@ def heads_error(forms: Float[Tensor, "heads r d"], values: Values, seed: int = 0
 def neighbours(
     width: int, samples: int, generator: torch.Generator
 ) -> tuple[Float[Tensor, "samples 2 d"], Float[Tensor, "samples d"]]:
-    """Uniform orthonormal pairs (x₁, x₂) and uniform unit y.
-
-    >>> pairs, y = neighbours(3, 5, torch.Generator().manual_seed(0))
-    >>> torch.allclose((pairs @ pairs.mT), torch.eye(2).double().expand(5, 2, 2))
-    True
-    """
+    """Uniform orthonormal pairs (x₁, x₂) and uniform unit y."""
     first = torch.randn(samples, 2, width, generator=generator, dtype=torch.float64)
     pairs = torch.linalg.qr(first.mT)[0].mT
     # QR fixes signs by its own rule; random signs restore the uniform law.
@@ -108,11 +103,7 @@ def rank_one_success(cosine: float) -> float:
 
 
 def mean_rank_one_success(width: Whole) -> float:
-    """That chance averaged over the sphere: ½ + 0.254/√d for large d.
-
-    >>> round((mean_rank_one_success(10**4) - 0.5) * 100, 3)
-    0.254
-    """
+    """That chance averaged over the sphere: ½ + 0.254/√d for large d."""
     d = whole("the width", width, 2)
     angle, density = _angles(d)
     return 0.5 + float((density * angle).sum() / density.sum()) / math.pi
@@ -145,11 +136,7 @@ def best_weights_error(keys: Float[Tensor, "heads d"], queries: Float[Tensor, "h
 
 
 def majority_vote_error(width: Whole, heads: Whole) -> float:
-    """The mean squared error of the majority vote of an odd number of random rank-1 heads.
-
-    >>> round(majority_vote_error(64, 1001), 3), round(majority_vote_error(4, 101), 3)
-    (0.238, 0.155)
-    """
+    """The mean squared error of the majority vote of an odd number of random rank-1 heads."""
     d, h = whole("the width", width, 2), whole("the number of heads", heads)
     if h % 2 == 0:
         raise BadInputError(f"{h} heads can tie", hint="pass an odd number of heads")
@@ -159,11 +146,7 @@ def majority_vote_error(width: Whole, heads: Whole) -> float:
 
 
 def majority_vote_limit(width: Whole, heads: Whole) -> float:
-    """What the majority vote's error tends to for large width and many heads.
-
-    >>> round(majority_vote_limit(64, 1001), 3)
-    0.241
-    """
+    """What the majority vote's error tends to for large width and many heads."""
     d, h = whole("the width", width), whole("the number of heads", heads)
     return 2 / math.pi * math.atan(math.pi / 2 * math.sqrt(d / h))
 

@@ -46,12 +46,7 @@ class KeyNorms:
 
 
 def key_norms(n: Float[np.ndarray, " cells"], d: Float[np.ndarray, " cells"]) -> KeyNorms:
-    """The rule for n keys in d dimensions, checked by n·E[p] = 1.
-
-    >>> rule = key_norms(np.array([100.0]), np.array([16.0]))
-    >>> round(float(100 * rule.mean(rule.odds)[0]), 6)
-    1.0
-    """
+    """The rule for n keys in d dimensions, checked by n·E[p] = 1."""
     n, d = n[:, None], d[:, None]
     # Outside the windows, and on a line, infinities and 0/0 arise that are never used.
     with np.errstate(all="ignore"):
@@ -70,12 +65,7 @@ def odds(
     n: Float[np.ndarray, "cells 1"],
     d: Float[np.ndarray, "cells 1"],
 ) -> Float[np.ndarray, "cells k"]:
-    """p(ρ): the chance that one query picks a key of this norm among n keys in d dimensions.
-
-    >>> two = np.array([[2.0]])
-    >>> round(odds(np.array([[3.0]]), two, two).item(), 12)  # symmetry
-    0.5
-    """
+    """p(ρ): the chance that one query picks a key of this norm among n keys in d dimensions."""
     on_a_line = (d == 1)[:, 0]
     if not on_a_line.any():
         return _odds_over_angles(norm, n, d)

@@ -29,21 +29,13 @@ _LONGEST_GAP, _NEVER_ALL_AGREE = 40.0, 64
 
 
 def line_ratio(length: Whole) -> float:
-    """E[rank]/n for d_h = 1: 2(1 − 2⁻ⁿ)/n.
-
-    >>> line_ratio(2)
-    0.75
-    """
+    """E[rank]/n for d_h = 1: 2(1 − 2⁻ⁿ)/n."""
     n = whole("the length", length)
     return 2 * -math.expm1(-n * math.log(2)) / n
 
 
 def plane_ratio(length: Whole) -> float:
-    """E[rank]/n for d_h = 2.
-
-    >>> round(plane_ratio(2), 12)
-    0.75
-    """
+    """E[rank]/n for d_h = 2."""
     n = whole("the length", length, 2)
     if n > HULL_FROM:
         return hull_corners(n) / n

@@ -46,11 +46,7 @@ def plateau_ratio(
 
 
 def concatenated_rank(choices: Int[Tensor, "heads n"]) -> int:
-    """The rank of the hardmax matrices of several heads set side by side.
-
-    >>> concatenated_rank(torch.tensor([[0, 0, 1, 1], [0, 1, 0, 1]]))
-    3
-    """
+    """The rank of the hardmax matrices of several heads set side by side."""
     heads, n = choices.shape
     columns = choices + torch.arange(heads, device=choices.device).unsqueeze(-1) * n
     used, place = torch.unique(columns, return_inverse=True)

@@ -47,12 +47,7 @@ class Scaling:
 
 
 def scaling(length: Whole) -> Scaling:
-    """The head dimension at 50, 90 and 95 % of the barrier, three ways.
-
-    >>> found = scaling(2**20)
-    >>> round(found.quantile, 3), round(found.leading[0.9]), found.by_law[0.9]
-    (4.763, 679, 681)
-    """
+    """The head dimension at 50, 90 and 95 % of the barrier, three ways."""
     n = whole("`length`", length, 2)
     t = quantile(n)
     constant = {share: saturation_constant(share) for share in SHARES}
@@ -67,21 +62,13 @@ def scaling(length: Whole) -> Scaling:
 
 
 def quantile(length: Whole) -> float:
-    """t = Φ⁻¹(1 − 1/n): the score that one of n Gaussian scores exceeds.
-
-    >>> round(quantile(2**20), 3)
-    4.763
-    """
+    """t = Φ⁻¹(1 − 1/n): the score that one of n Gaussian scores exceeds."""
     # From the other tail, where 1/n is not rounded away.
     return abs(float(special.ndtri(1 / whole("`length`", length, 2))))
 
 
 def saturation_constant(share: Real) -> float:
-    """d_h / (t⁴/4) at which a long sequence reaches ``share`` of the barrier: 2/c².
-
-    >>> [round(saturation_constant(share), 2) for share in (0.5, 0.9, 0.95)]
-    [0.65, 5.28, 11.11]
-    """
+    """d_h / (t⁴/4) at which a long sequence reaches ``share`` of the barrier: 2/c²."""
     goal = fraction("`fraction`", share)
     spread = crossing(lambda c: _log_normal_share(c) - goal, 1e-4, 60.0)
     return 2 / spread**2

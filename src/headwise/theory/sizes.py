@@ -31,11 +31,7 @@ Real = int | float | np.floating
 
 
 def whole(name: str, value: Whole, least: int = 1) -> int:
-    """``value`` as an int that is at least ``least``, or a clear refusal.
-
-    >>> whole("the length", 1e3)
-    1000
-    """
+    """``value`` as an int that is at least ``least``, or a clear refusal."""
     if not math.isfinite(value) or value != int(value):
         raise ParameterError(
             f"expected a whole number for {name}, got {value!r}",
@@ -71,11 +67,7 @@ def wholes(name: str, values: Wholes, least: int, most: int) -> np.ndarray:
 
 
 def fraction(name: str, value: Real) -> float:
-    """``value`` strictly between 0 and 1, or a clear refusal.
-
-    >>> fraction("the fraction", 0.9)
-    0.9
-    """
+    """``value`` strictly between 0 and 1, or a clear refusal."""
     if not 0 < value < 1:
         raise ParameterError(
             f"expected {name} between 0 and 1, got {value!r}",
@@ -85,11 +77,7 @@ def fraction(name: str, value: Real) -> float:
 
 
 def positive(name: str, value: Real) -> float:
-    """``value`` finite and above zero, or a clear refusal.
-
-    >>> positive("the temperature", 2)
-    2.0
-    """
+    """``value`` finite and above zero, or a clear refusal."""
     if not (math.isfinite(value) and value > 0):
         raise ParameterError(
             f"expected {name} above zero, got {value!r}", hint="pass a positive number"

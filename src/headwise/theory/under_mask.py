@@ -14,11 +14,7 @@ from headwise.theory.sizes import Real, Whole, Wholes, fraction, whole
 
 
 def law_share(length: Wholes, head_dim: Wholes, mask: MaskName = "none") -> np.ndarray:
-    """The share of columns that the hardmax of a random head uses: L(n, d_h), or C(n, d_h).
-
-    >>> law_share(1024, 64).round(3), law_share(1024, 64, "causal").round(3)
-    (np.float64(0.521), np.float64(0.44))
-    """
+    """The share of columns that the hardmax of a random head uses: L(n, d_h), or C(n, d_h)."""
     share = causal_share if checked_mask(mask) == "causal" else column_share
     return share(length, head_dim)
 
@@ -38,11 +34,7 @@ def barrier_ratio(length: Whole, mask: MaskName = "none") -> float:
 
 
 def critical_head_dim(length: Whole, share: Real = 0.9, mask: MaskName = "none") -> int:
-    """The least head dimension whose law reaches ``share`` of the barrier.
-
-    >>> critical_head_dim(128, 0.9), critical_head_dim(128, 0.9, "causal")
-    (46, 25)
-    """
+    """The least head dimension whose law reaches ``share`` of the barrier."""
     n, goal = whole("`length`", length, 2), fraction("`fraction`", share)
     goal *= barrier_ratio(n, mask)
     low, high = 1, MAX_HEAD_DIM

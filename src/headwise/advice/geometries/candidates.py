@@ -112,11 +112,7 @@ def once_each(offered: Iterable[Candidate]) -> list[Candidate]:
 
 
 def lookup(width: int, rank: int, constraints: Constraints) -> Candidate:
-    """Heads of the rank that retrieval needs, as many as the width holds.
-
-    >>> lookup(64, 20, Constraints()).geometry.heads
-    3
-    """
+    """Heads of the rank that retrieval needs, as many as the width holds."""
     r = constraints.rounded(rank, width)
     heads = constraints.heads or max(1, width // r)
     return Candidate("lookup", shaped(width, heads, r, r, constraints))

@@ -211,20 +211,12 @@ def _curve_note(curve: RankCurve) -> str:
 
 
 def share(ratio: float) -> str:
-    """A share in percent, or as a multiple where that would be long.
-
-    >>> share(0.382), share(4.0), share(65_536.0)
-    ('38%', '400%', '65.5k×')
-    """
+    """A share in percent, or as a multiple where that would be long."""
     return f"{ratio:.0%}" if ratio < 100 else f"{short(round(ratio))}×"
 
 
 def short(number: int | float) -> str:
-    """A number in three digits.
-
-    >>> short(64), short(4096), short(2_359_296), short(18.9e6)
-    ('64', '4.1k', '2.36M', '18.9M')
-    """
+    """A number in three digits."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             value = number / size

@@ -104,11 +104,7 @@ USED: dict[SourceKind, set[str]] = {
 
 
 def read_tokens(source: Any, reading: Reading) -> TokenSet:
-    """Read the tokens of a source.
-
-    >>> read_tokens("digits", Reading()).values.shape
-    torch.Size([1797, 16, 4])
-    """
+    """Read the tokens of a source."""
     if isinstance(source, TokenSet):
         return source
     kind = source_kind(source)

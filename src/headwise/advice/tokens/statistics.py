@@ -117,11 +117,7 @@ def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
 
 
 def effective_dimension(rows: Float[Tensor, "m c"]) -> float:
-    """exp of the entropy of the eigenvalues of the covariance of the rows.
-
-    >>> round(effective_dimension(torch.eye(5).double()), 9)
-    4.0
-    """
+    """exp of the entropy of the eigenvalues of the covariance of the rows."""
     deviations = _scaled(_centred(rows))
     eigenvalues = torch.linalg.eigvalsh(deviations.mT @ deviations).clamp(min=0)
     shares = eigenvalues / eigenvalues.sum().clamp(min=1e-300)

@@ -74,12 +74,7 @@ class TokenSet:
 
 
 def as_seen(tokens: Float[Tensor, "b n d"], seed: int) -> Float[Tensor, "b n d"]:
-    """Embedded tokens as the first attention layer receives them: plus positions, layer norm.
-
-    >>> seen = as_seen(torch.randn(1, 4, 8).double(), seed=0)
-    >>> bool(seen.mean(-1).abs().max() < 1e-9)
-    True
-    """
+    """Embedded tokens as the first attention layer receives them: plus positions, layer norm."""
     shape, generator = tokens.shape[1:], stream(seed, "positions")
     positions = torch.randn(shape, generator=generator, dtype=torch.float64) * POSITION_SPREAD
     return torch.nn.functional.layer_norm(tokens + positions, tokens.shape[-1:])
@@ -109,11 +104,7 @@ def token_set(values: Tensor, width: int | None, name: str = "tokens") -> TokenS
 
 
 def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
-    """The same ids with a vocabulary of known size.
-
-    >>> with_vocabulary(token_set(torch.tensor([[0, 3, 1]]), 8), 10).vocabulary
-    10
-    """
+    """The same ids with a vocabulary of known size."""
     if not tokens.learned:
         raise BadInputError(
             f"expected token ids with `vocabulary={vocabulary}`, got vectors",

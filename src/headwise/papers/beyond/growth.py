@@ -61,14 +61,7 @@ FITS = (
 
 
 def crossings(points: Mapping[int, Sequence[Point]], share: float) -> list[Crossing]:
-    """Where the points of each length reach a share of the barrier, if they do.
-
-    >>> ratios = {16: 0.3, 23: 0.36, 32: 0.42, 45: 0.46}
-    >>> points = [Point(1024, r, v, 0.001, v, v, 0.6322) for r, v in ratios.items()]
-    >>> found = crossings({1024: points}, 0.5)[0]
-    >>> 16 < found.head_dim < 23, round(found.head_dim - found.by_law, 9)
-    (True, 0.0)
-    """
+    """Where the points of each length reach a share of the barrier, if they do."""
     found = (_crossing(own, share) for own in points.values())
     return [one for one in found if one is not None]
 
@@ -98,12 +91,7 @@ def _reached(
 
 
 def fitted(form: Form, crossed: Sequence[Crossing]) -> Fit:
-    """The constants that make the relative residuals smallest in square.
-
-    >>> grown = [Crossing(n, 5 * math.log(n) ** 2, 1.0, 1.0) for n in (128, 1024, 8192)]
-    >>> [round(fitted(form, grown).rms, 3) for form in FITS[:2]]
-    [0.039, 0.0]
-    """
+    """The constants that make the relative residuals smallest in square."""
     measured = np.array([one.head_dim for one in crossed])
     terms = np.array([[term(one.tokens) for term in form.terms] for one in crossed])
     relative = terms / measured[:, None]

@@ -33,11 +33,7 @@ AROUND = 2
 
 
 def head_dims(tokens: int, shares: Sequence[float] = SHARES) -> list[int]:
-    """The head dimensions to simulate at a length: around where each share is expected.
-
-    >>> head_dims(2**20, [0.9])
-    [362, 512, 724, 1024]
-    """
+    """The head dimensions to simulate at a length: around where each share is expected."""
     found: set[int] = set()
     for share in shares:
         expected = saturation_constant(share) * quantile(tokens) ** 4 / 4

@@ -40,11 +40,7 @@ class Point:
 
 
 def simulated(tokens: int, head_dim: int, keys: int = CPU_KEYS) -> Spec:
-    """The simulation of a length and head dimension, with so many keys in all.
-
-    >>> simulated(128, 16).kind, simulated(2**20, 64).kind
-    ('simulate_rank', 'simulate_long_rank')
-    """
+    """The simulation of a length and head dimension, with so many keys in all."""
     if tokens <= LONGEST_REPEATED:
         draws = max(FEWEST_DRAWS, keys // tokens)
         return SimulateRank(tokens=tokens, head_dim=head_dim, draws=draws)
@@ -53,11 +49,7 @@ def simulated(tokens: int, head_dim: int, keys: int = CPU_KEYS) -> Spec:
 
 
 def asked(cells: Iterable[tuple[int, int]], keys: int = CPU_KEYS) -> list[Spec]:
-    """Simulation and law of every (length, head dimension).
-
-    >>> [spec.kind for spec in asked([(128, 16)])]
-    ['simulate_rank', 'predict_rank']
-    """
+    """Simulation and law of every (length, head dimension)."""
     cells = list(cells)
     laws = [PredictRank(tokens=n, head_dim=r) for n, r in cells]
     return [*(simulated(n, r, keys) for n, r in cells), *laws]

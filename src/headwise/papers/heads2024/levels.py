@@ -25,15 +25,7 @@ ALIKE = 0.03
 
 
 def baselines(labelled: Mapping[str, list[Row]]) -> tuple[tuple[str, float], ...]:
-    """Return the trivial baselines, once if curves share it; close ones share a name.
-
-    >>> baselines({"N = 4": [{"trivial": 0.66}], "N = 16": [{"trivial": 0.89}]})
-    (('trivial, N = 4', 0.66), ('trivial, N = 16', 0.89))
-    >>> baselines({"N = 16": [{"trivial": 0.89}], "N = 64": [{"trivial": 0.89}], "N = 4": []})
-    (('trivial', 0.89),)
-    >>> baselines({f"N = {n}": [{"trivial": t}] for n, t in ((4, 0.5), (16, 0.76), (64, 0.75))})
-    (('trivial, N = 4', 0.5), ('', 0.75), ('trivial, N = 16, 64', 0.76))
-    """
+    """Return the trivial baselines, once if curves share it; close ones share a name."""
     found = {label: rows[0]["trivial"] for label, rows in labelled.items() if rows}
     if len(set(found.values())) == 1:
         return (("trivial", next(iter(found.values()))),)

@@ -150,13 +150,7 @@ NOTHING_LEARNT = 1.02
 
 
 def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
-    """Name the runs that ended above the trivial error, by these fields of their rows.
-
-    >>> row = {"layers": 3, "rank": 8, "seed": 1, "protocol": "fresh", "trivial": 0.89}
-    >>> row |= {"test_loss": 1.0, "best_train_loss": 1.0, "steps": 9, "epoch": 3}
-    >>> stuck_remark([row, row | {"test_loss": 0.5}], "layers", "rank")[0][:69]
-    '1 of 2 runs ended above the trivial loss: layers 3, rank 8, fresh, se'
-    """
+    """Name the runs that ended above the trivial error, by these fields of their rows."""
     rows = list(rows)
     stuck = [row for row in survivors(rows) if _learnt_nothing(row)]
     if not stuck:

@@ -13,11 +13,7 @@ from headwise.runs import Spec
 
 
 def heads_of(formula: str, width: int, rank: int) -> int:
-    """Return the number of heads, which the survey writes as a multiple of d/r.
-
-    >>> heads_of("d/r", 512, 64), heads_of("2d/r", 8192, 128), heads_of("2d/3r", 18432, 256)
-    (8, 128, 48)
-    """
+    """Return the number of heads, which the survey writes as a multiple of d/r."""
     found = re.fullmatch(r"(\d*)d/(\d*)r", formula)
     if found is None:
         raise ValueError(f"{formula!r} is no multiple of d/r")
@@ -86,13 +82,7 @@ def _present(answers: Answers) -> Presentation:
 
 
 def few_and_low(models: Sequence[BoundHeads]) -> bool:
-    """Return whether every model has fewer than d heads, of rank at most d/4.
-
-    >>> few_and_low([BoundHeads(width=512, rank=64, heads=8)])
-    True
-    >>> few_and_low([BoundHeads(width=512, rank=64, heads=512)])
-    False
-    """
+    """Return whether every model has fewer than d heads, of rank at most d/4."""
     return all(one.heads < one.width and 4 * one.rank <= one.width for one in models)
 
 

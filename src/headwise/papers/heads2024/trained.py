@@ -90,11 +90,7 @@ def depth_words(layers: int) -> str:
 
 
 def exponent(width: int, copies: int) -> float:
-    """c of H = d^c / r heads, as the paper names it: copies are d^(c−1), rounded.
-
-    >>> exponent(64, 8), exponent(64, 1), exponent(16, 4)
-    (1.5, 1.0, 1.5)
-    """
+    """c of H = d^c / r heads, as the paper names it: copies are d^(c−1), rounded."""
     return min((1.0, 1.5, 2.0), key=lambda c: abs(width ** (c - 1) - copies))
 
 
@@ -147,11 +143,7 @@ def _named_zero(found: Mapping[str, Mapping[Place, OverSeeds]]) -> list[str]:
 
 
 def grouped(rows: Iterable[Row], field: str, words: str) -> dict[str, list[Row]]:
-    """Group rows by the value of a field, under labels such as "N = 16".
-
-    >>> list(grouped([{"tokens": 16}, {"tokens": 4}], "tokens", "N = {}"))
-    ['N = 4', 'N = 16']
-    """
+    """Group rows by the value of a field, under labels such as "N = 16"."""
     rows = list(rows)
     values = sorted({row[field] for row in rows})
     return {words.format(v): [row for row in rows if row[field] == v] for v in values}

@@ -86,12 +86,7 @@ def miniature_sweep(**axes: Sequence[Any]) -> list[Spec]:
 
 
 def law(answers: Answers, **wanted: Any) -> dict[Place, float]:
-    """The predicted rank over length of hardmax at each head dimension.
-
-    >>> from headwise.papers.exhibit import Scale
-    >>> law(Answers(Scale.PAPER, ()))
-    {}
-    """
+    """The predicted rank over length of hardmax at each head dimension."""
     rows = answers.rows(kind="predict_rank", **wanted)
     return {row["head_dim"]: row["ratio"] for row in rows}
 

@@ -48,11 +48,7 @@ def survivors(rows: Iterable[Row]) -> list[Row]:
 
 
 def over_seeds(rows: Sequence[Row], field: str) -> OverSeeds | None:
-    """The rows of one setting as one; None if every seed diverged.
-
-    >>> over_seeds([{"test_loss": None}], "test_loss") is None
-    True
-    """
+    """The rows of one setting as one; None if every seed diverged."""
     values = [row[field] for row in survivors(rows) if row.get(field) is not None]
     if not values:
         return None
@@ -61,11 +57,7 @@ def over_seeds(rows: Sequence[Row], field: str) -> OverSeeds | None:
 
 
 def seeds_by(rows: Iterable[Row], place: str, field: str) -> dict[Place, OverSeeds]:
-    """A loss for each value of a field, in rising order; places where all diverged are left out.
-
-    >>> list(seeds_by([{"rank": 4, "x": 1.0}, {"rank": 2, "x": 2.0}], "rank", "x"))
-    [2, 4]
-    """
+    """A loss for each value of a field, in rising order; places where all diverged are left out."""
     rows = list(rows)
     found = {
         value: over_seeds([row for row in rows if row[place] == value], field)
@@ -77,11 +69,7 @@ def seeds_by(rows: Iterable[Row], place: str, field: str) -> dict[Place, OverSee
 def trained_curve(
     label: str, points: Mapping[Place, OverSeeds], printed: Mapping[Place, float] | None = None
 ) -> Curve:
-    """Mean over seeds with a band of one standard deviation, and the least of them dotted.
-
-    >>> trained_curve("1 layer", {8: OverSeeds(0.3, 0.1, 0.2, 2)}).least
-    Line(x=(8,), y=(0.2,))
-    """
+    """Mean over seeds with a band of one standard deviation, and the least of them dotted."""
     places = tuple(points)
     return Curve(
         label,
@@ -94,23 +82,14 @@ def trained_curve(
 
 
 def trained_cell(name: str, measured: OverSeeds, printed: float) -> Cell:
-    """The printed least loss of several runs compared with the least of ours.
-
-    >>> cell = trained_cell("r 8", OverSeeds(0.84, 0.01, 0.83, 2), 0.838)
-    >>> cell.measured, cell.agrees
-    (0.83, True)
-    """
+    """The printed least loss of several runs compared with the least of ours."""
     floor, least = min(FLOOR, SHARE * printed), f"least of {measured.count} seeds"
     # How well print was read off a figure is not added: the rule allows for standard errors alone.
     return Cell(name, printed, measured.least, measured.stderr, floor=floor, statistic=least)
 
 
 def diverged_remark(rows: Iterable[Row]) -> tuple[str, ...]:
-    """Which runs diverged, in words; nothing if none did.
-
-    >>> diverged_remark([{"diverged_at": None}, {"diverged_at": 7}])
-    ('1 of 2 runs diverged; they count in no mean and no minimum.',)
-    """
+    """Which runs diverged, in words; nothing if none did."""
     rows = list(rows)
     fallen = sum(row["diverged_at"] is not None for row in rows)
     if not fallen:
