@@ -1,7 +1,7 @@
 """Train the rank paper's classifiers on real data: one row for each geometry and seed.
 
     python -m benchmarks.real_data --speed --device cuda --data local/realdata
-    python -m benchmarks.real_data --runs cifar10-192 --epochs 100 --seeds 0,1 --minutes 9 \
+    python -m benchmarks.real_data --runs cifar10-192 --seeds 0,1 --minutes 9 \
         --device cuda --data local/realdata --rows rows.jsonl --checkpoints local/checkpoints
 
 The runs: ``cifar10-192`` and ``cifar10-384`` (heads 1 to 16 at a fixed width), ``cifar10-heads``

@@ -1,8 +1,10 @@
 """Rows of the benchmark become answers of the specs they trained, and of no other."""
 
+from dataclasses import asdict
+
 import pytest
 
-from benchmarks import real_records
+from benchmarks import real_plans, real_records
 from headwise.papers.exhibit import Scale
 from headwise.runs import Store
 
@@ -43,6 +45,19 @@ def test_rows_of_every_seed_answer_their_spec(spec, tmp_path):
 )
 def test_rows_of_other_settings_answer_nothing(spec, change):
     assert real_records.answers(spec, rows_of(spec, **change)) == []
+
+
+def test_every_run_trains_what_an_exhibit_asks():
+    asked = {
+        tuple(spec.content[field] for field in real_records.SETTINGS.values())
+        for spec in real_records.questions(Scale.GPU)
+    }
+    for plan, geometries in real_plans.RUNS.values():
+        known = asdict(plan) | asdict(plan.model) | {"dtype": "bf16"}
+        for own in geometries:
+            sizes = {"width": own.width, "heads": own.heads, "head_dim": own.qk_rank}
+            settings = known | sizes
+            assert tuple(settings[name] for name in real_records.SETTINGS) in asked
 
 
 def test_a_missing_seed_gives_no_answer(spec):
