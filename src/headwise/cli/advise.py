@@ -32,7 +32,7 @@ def _number(
 Source = Annotated[
     str | None,
     typer.Argument(
-        metavar="[SOURCE]",
+        metavar="SOURCE",
         help="digits, a file (.npy, .npz, .pt, .pth, .safetensors, .txt), a folder of images, or "
         "PACKAGE:FUNCTION that returns tokens.",
         show_default="digits",
@@ -73,11 +73,19 @@ MultipleOf = Annotated[
 ]
 Kind = Annotated[
     Literal["mha", "gqa", "mla"] | None,
-    _option("--kind", "Kind of attention layer.", "mha, or the config's"),
+    _option(
+        "--kind",
+        "mha: every head has keys and values; gqa: groups share them; mla: latent.",
+        "mha, or the config's",
+    ),
 ]
 Need = Annotated[
     Literal["data", "mixing", "retrieval"],
-    _option("--need", "What decides the rank; data: what the tokens show.", True),
+    _option(
+        "--need",
+        "What decides the rank: mixing tokens, retrieval of single ones, or what the data show.",
+        True,
+    ),
 ]
 Mask = Annotated[
     MaskName | None,

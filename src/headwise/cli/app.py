@@ -38,17 +38,17 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("advise")(advise)
-app.command("trial")(trial)
-app.command("rank")(rank)
-app.command("scan")(scan)
-app.command("reduce")(reduce)
-app.command("law")(law)
-app.command("bound")(bound)
-app.command("reproduce")(reproduce)
-app.command("report")(report)
-app.command("data")(data)
-app.command("demo")(demo)
+app.command("advise", short_help="Advise how many heads, of what rank, before training.")(advise)
+app.command("trial", short_help="Train several geometries side by side on your data.")(trial)
+app.command("rank", short_help="Count the singular values of an attention matrix.")(rank)
+app.command("scan", short_help="Measure the rank of every head of a trained model.")(scan)
+app.command("reduce", short_help="Cut a trained model to a smaller rank or KV cache.")(reduce)
+app.command("law", short_help="Predict the rank of a random head by formula.")(law)
+app.command("bound", short_help="Bound the error of low-rank heads, or the heads needed.")(bound)
+app.command("reproduce", short_help="Recompute figures and tables of the papers.")(reproduce)
+app.command("report", short_help="Write the report of the stored figures and tables.")(report)
+app.command("data", short_help="List real datasets, and how to get missing ones.")(data)
+app.command("demo", short_help="Compare numpy, torch and headwise on one matrix.")(demo)
 
 
 def _show_version(wanted: bool) -> bool:
@@ -65,7 +65,11 @@ def root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """How many attention heads, of what rank, does this Transformer need on this data?"""
+    """How many attention heads, of what rank, does this Transformer need on this data?
+
+    Start with headwise advise. Exit codes: 0 done; 1 a file, the data or the machine stands in the
+    way; 2 the command is wrong; 130 stopped by Ctrl-C.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,7 +11,7 @@ Folder = Annotated[
     Path | None,
     typer.Argument(
         help="Where to look.",
-        metavar="[FOLDER]",
+        metavar="FOLDER",
         show_default="the variable HEADWISE_DATA, or data",
     ),
 ]

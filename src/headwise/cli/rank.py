@@ -38,7 +38,7 @@ def _tolerance(text: str) -> str:
 Source = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[SOURCE]",
+        metavar="SOURCE",
         help="A file with a matrix, or a batch of them of shape (..., rows, columns): .npy, .npz, "
         ".pt, .pth or .safetensors.",
         show_default=False,

@@ -77,19 +77,25 @@ KeysCut = Annotated[
 Step = Annotated[
     int,
     typer.Option(
-        "--step", parser=whole_from(1), metavar="NUMBER", help="Ranks are multiples of it."
+        "--step", parser=whole_from(1), metavar="NUMBER", help="Make ranks multiples of this."
     ),
 ]
 Tokens = Annotated[
     int,
     typer.Option(
-        "--tokens", parser=whole_from(1), metavar="NUMBER", help="Tokens to calibrate on, at most."
+        "--tokens",
+        parser=whole_from(1),
+        metavar="NUMBER",
+        help="Calibrate on at most this many tokens.",
     ),
 ]
 HeldOut = Annotated[
     int,
     typer.Option(
-        "--held-out", parser=whole_from(1), metavar="NUMBER", help="Tokens to judge on, at most."
+        "--held-out",
+        parser=whole_from(1),
+        metavar="NUMBER",
+        help="Judge on at most this many tokens.",
     ),
 ]
 Length = Annotated[
@@ -105,7 +111,10 @@ Length = Annotated[
 Heal = Annotated[
     int,
     typer.Option(
-        "--heal", parser=whole_from(0), metavar="NUMBER", help="Steps of training the cut layers."
+        "--heal",
+        parser=whole_from(0),
+        metavar="NUMBER",
+        help="Train the cut layers for this many steps.",
     ),
 ]
 WithCurve = Annotated[bool, typer.Option("--curve", help="Score the model at other budgets too.")]
@@ -121,7 +130,7 @@ Context = Annotated[
 Seed = Annotated[
     int,
     typer.Option(
-        "--seed", parser=whole_from(0), metavar="NUMBER", help="Seed of everything that is drawn."
+        "--seed", parser=whole_from(0), metavar="NUMBER", help="Seed of the random draws."
     ),
 ]
 ReportFile = Annotated[
@@ -152,7 +161,11 @@ def reduce(
 ) -> None:
     """Cut the attention of a trained model to the rank that it uses, and measure the damage.
 
-    Pass one budget. Run the same command again after it was stopped: the calibration is kept.
+    Pass one budget: --kv-bytes, --params, --keep or --rank. Run the same command again after it was
+    stopped: the calibration is kept.
+
+    \b
+    headwise reduce model_folder --text text.txt --kv-bytes 50% --out smaller
     """
     budgets = {"--kv-bytes": kv_bytes, "--params": params, "--keep": keep, "--rank": rank}
     given = [option for option, value in budgets.items() if value is not None]

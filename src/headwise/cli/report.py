@@ -11,7 +11,10 @@ def report(
     out: OutFolder = OUT,
     as_json: AsJson = False,
 ) -> None:
-    """Write figures and the report from stored answers, each exhibit at its largest scale."""
+    """Write the report of everything that headwise reproduce has stored; compute nothing.
+
+    Each exhibit (figure, table or theorem) is shown at its largest stored scale.
+    """
     from headwise.cli import reproduce_report
     from headwise.papers.reproduce import stored_exhibits
 

@@ -21,7 +21,7 @@ from headwise.cli.options import (
 Exhibits = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[EXHIBIT]...",
+        metavar="EXHIBIT",
         help="Names such as rank2026/table_1, a folder such as rank2026, or all.",
         show_default=False,
     ),
@@ -131,10 +131,14 @@ def reproduce(
     list_only: ListOnly = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run figures and tables of the papers, and say what agrees with print.
+    """Recompute figures, tables and theorems of the papers, and compare them with print.
 
-    The report holds the exhibits of this run and replaces one that is in --out already. To gather
-    everything that is stored, use headwise report.
+    An exhibit is one of these; --list shows them. The report holds the exhibits of this run and
+    replaces one that is in --out already. To gather everything that is stored, use headwise report.
+
+    \b
+    headwise reproduce all --from-records
+    headwise reproduce rank2026/table_2 --scale paper
     """
     from headwise.cli import reproduce_report
     from headwise.cli.progress_bar import progress_bar

@@ -46,7 +46,7 @@ Batch = Annotated[
     ),
 ]
 AgainstInit = Annotated[
-    bool, typer.Option("--against-init", help="Measure the model with new weights too.")
+    bool, typer.Option("--against-init", help="Measure an untrained copy of the model too.")
 ]
 Plot = Annotated[
     Path | None,
@@ -91,9 +91,13 @@ def scan(
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the rank of every attention head of a model.
+    """Measure the rank of every attention head of a trained model.
 
-    Run the same command again after it was stopped: heads that are stored are not measured again.
+    Pass what to run it on: --text, --images, --ids or --random. Run the same command again after it
+    was stopped: heads that are stored are not measured again.
+
+    \b
+    headwise scan model_folder --text text.txt --plot ranks.png
     """
     chosen_layers, chosen_heads = _layers(layers), _numbers("--heads", heads)
     found = _found(

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 Data = Annotated[
     str | None,
     typer.Argument(
+        metavar="DATA",
         help="digits, a file of images (b, c, side, side) or ids, a text file, or a folder of "
-        "images or texts with a subfolder for each class."
+        "images or texts with a subfolder for each class.",
     ),
 ]
 Labels = Annotated[Path | None, typer.Option("--labels", help="A file of class numbers (b).")]
@@ -49,8 +50,8 @@ Candidates = Annotated[
     str | None,
     typer.Option(
         "--candidates",
-        help="Heads x rank by commas, such as 4x16,8x8 or 4x8/16 (query-key/value rank). "
-        "Default: those that advise names.",
+        help="Geometries as heads x rank, such as 4x16,8x8; in 4x8/16 values have rank 16.",
+        show_default="those of headwise advise",
     ),
 ]
 
@@ -77,9 +78,18 @@ Steps = Annotated[int, _number("--steps", whole_from(1), "Steps of a full traini
 Batch = Annotated[int, _number("--batch", whole_from(1), "Samples of a step.")]
 Rate = Annotated[float, _number("--rate", number_above(0), "Largest learning rate.")]
 Seeds = Annotated[int, _number("--seeds", whole_from(2), "Seeds per geometry, at least 2.")]
-Minutes = Annotated[float, _number("--minutes", number_in(0), "Stop after this many minutes.")]
+Minutes = Annotated[
+    float,
+    typer.Option(
+        "--minutes",
+        parser=number_in(0),
+        metavar="NUMBER",
+        help="Stop after this many minutes.",
+        show_default="no limit",
+    ),
+]
 Folder = Annotated[
-    Path | None, typer.Option("--folder", help="Keep checkpoints; the same command goes on.")
+    Path | None, typer.Option("--folder", help="Keep checkpoints here; run again to continue.")
 ]
 Device = Annotated[
     str, typer.Option("--device", parser=device_name, metavar="DEVICE", help="cpu or cuda.")
@@ -131,7 +141,15 @@ def trial(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train head geometries side by side on your data and say which is best."""
+    """Train head geometries side by side on your data and say which is best.
+
+    A geometry is a number of heads and their rank. After each round those that are unlikely to win
+    stop. Pass DATA, or --build and --batches for your own model.
+
+    \b
+    headwise trial digits --candidates 16x4,1x64 --steps 400
+    headwise trial text.txt --task next-token --width 128
+    """
     from headwise.cli.progress_bar import progress_bar
 
     _refuse_odd_options(data, build, batches, labels)
