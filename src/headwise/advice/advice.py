@@ -91,7 +91,7 @@ class Advice(Answer):
 
         Raises:
             MissingExtraError: pandas is not installed.
-        """
+        """  # noqa: DOC501
         try:
             import pandas
         except ImportError:

@@ -94,10 +94,13 @@ def ratios_of_seed(
     mask: MaskName = "none",
     few: int | None = None,
 ) -> Float[Tensor, " dims"]:
-    """Rank / length at each head dimension, for one draw of sequences, embedding and heads.
+    """Measure rank / length at each head dimension, for one draw of sequences and heads.
 
     Heads of all dimensions share their first columns, so differences between dimensions are
     known better than each rank.
+
+    Returns:
+        One number per head dimension.
     """
     few = sequences_per_seed(tokens.length) if few is None else few
     rows = torch.randint(tokens.sequences, (few,), generator=stream(seed, "sequences"))
@@ -220,11 +223,7 @@ class Evidence:
 
 
 def law_evidence(length: int, width: int, mask: MaskName = "none") -> Evidence:
-    """Evidence from a length and a width alone: the finite law.
-
-    >>> law_evidence(128, 64).curves[0].start
-    'law'
-    """
+    """Return evidence from only a length and a width: the finite law."""
     curve = law_curve(length, width, checked_mask(mask))
     return Evidence(None, length, width, (curve,), None, mask=mask)
 
@@ -252,10 +251,13 @@ def measured_evidence(source: Any, reading: Reading, sampling: Sampling) -> Evid
 
 
 def _measured(tokens: TokenSet, sampling: Sampling) -> tuple[RankCurve, ...]:
-    """Curves with both initialisations. With a causal mask, also the model's without it.
+    """Measure curves with both initialisations. With a causal mask, also the model's without it.
 
-    A triangular matrix with a positive diagonal has full rank whatever the head can do, so
-    saturation is read without the mask.
+    A triangular matrix with a positive diagonal has full rank for any head, so saturation is read
+    without the mask.
+
+    Returns:
+        The curves.
     """
     wanted = [("model", sampling.mask), ("paper", sampling.mask)]
     if sampling.mask != "none":

@@ -91,7 +91,7 @@ class Reproduction:
 
         Raises:
             MissingExtraError: If pandas is not installed.
-        """
+        """  # noqa: DOC501
         try:
             import pandas
         except ImportError:
@@ -162,8 +162,7 @@ def reproduce(
 ) -> Reproduction:
     """Run figures and tables of the papers, and compare them with print.
 
-    Answers are kept in a store. What is stored already is not computed again, so a run that was
-    stopped goes on where it was.
+    Answers are kept in a store and not computed again, so a stopped run resumes.
 
     Args:
         exhibits: Names such as "rank2026/table_1", a folder such as "rank2026", or "all".
@@ -188,6 +187,7 @@ def reproduce(
         The exhibits, with what agrees with print.
 
     Raises:
+        ParameterError: If parameters do not go together.
         BadInputError: If an exhibit, a scale or a combination of arguments does not exist.
         StoreError: If the store cannot be used.
         StoppedError: If Ctrl-C ended the run. What was answered is stored.

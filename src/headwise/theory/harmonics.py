@@ -100,12 +100,13 @@ def error_at(width: Whole, rank: Whole, log_heads: float, values: Values = Value
 def heads_needed(
     width: Whole, rank: Whole, error: Real, values: Values = Values.ANY
 ) -> int | float:
-    """The least number of heads whose lower bound does not exceed ``error``.
+    """Return the least number of heads whose lower bound does not exceed ``error``.
 
-    Exact up to 2⁵³, a float above, refused above 10³⁰⁰ (see ``log_heads_needed``).
+    Returns:
+        An exact whole number up to 2⁵³, a float above.
 
-    >>> heads_needed(64, 32, 0.1, Values.ANY)
-    12
+    Raises:
+        TooLargeError: If it is above 10³⁰⁰ (see ``log_heads_needed``).
     """
     d, r = _width_and_rank(width, rank)
     log_heads = log_heads_needed(width, rank, error, values)

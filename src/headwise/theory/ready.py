@@ -64,15 +64,13 @@ class Prediction:
 
 
 def ready_ratio(length: Whole, head_dim: Whole, mask: MaskName = "none") -> Prediction:
-    """E[rank]/n of the hardmax of a random head, without simulating anything now.
+    """Predict E[rank]/n of the hardmax of a random head without simulating.
 
-    For 3 ≤ d_h < 16, and for 1 and 2 under a causal mask, it comes from a table of simulations;
-    beyond the table it is the law, an upper bound, and says so.
+    For 3 ≤ d_h < 16, and for 1 and 2 under a causal mask, the value comes from a table of
+    simulations. Beyond the table it is the law, and the method is "upper bound".
 
-    >>> ready_ratio(1024, 64).method, ready_ratio(1024, 8).method, ready_ratio(10**9, 8).method
-    ('law', 'simulation', 'upper bound')
-    >>> round(ready_ratio(1024, 64, "causal").ratio, 2)
-    0.44
+    Returns:
+        The prediction.
     """
     return _ready(*checked_sizes(length, head_dim), checked_mask(mask))
 
@@ -130,9 +128,12 @@ def bounded_ratio(n: int, d: int, mask: MaskName) -> Prediction:
 
 @cache
 def table(d: int, mask: MaskName) -> tuple[np.ndarray, ...]:
-    """Lengths, ratios, standard errors and the law at one head dimension; NaN where none is known.
+    """Return lengths, ratios, standard errors and the law at one head dimension; NaN if unknown.
 
-    The law is stored because to compute it at two lengths more takes three times as long.
+    The law is stored because computing it at two more lengths takes three times as long.
+
+    Returns:
+        The columns.
     """
     stored = json.loads(Path(__file__).with_name(_TABLES[mask]).read_text("utf-8"))
     rows = stored["head_dims"][str(d)]

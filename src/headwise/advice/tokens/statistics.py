@@ -81,13 +81,12 @@ def used_sequences(sequences: int, length: int) -> int:
 
 
 def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
-    """Describe tokens, in one random embedding where they need one.
+    """Describe tokens, in one random embedding if they need one.
 
-    Vectors keep the dimension they came with; ids only have that of their embedding.
+    Vectors keep their own dimension; ids only have that of their embedding.
 
-    >>> white = torch.randn(64, 32, 8, generator=torch.Generator().manual_seed(0))
-    >>> 7.8 < token_statistics(TokenSet(white, 8, "given"), 0).effective_dimension < 8
-    True
+    Returns:
+        The statistics.
     """
     few = tokens.chosen(torch.arange(used_sequences(tokens.sequences, tokens.length)))
     embedded = few.embedded(seed)
@@ -152,25 +151,14 @@ class Repeats:
 
 
 def far_rows(rows: Float[Tensor, "m c"]) -> Bool[Tensor, " m"]:
-    """Which rows lie far from all others; none where many do.
-
-    >>> rows = torch.linspace(-1, 1, 200)[:, None].double()
-    >>> rows[7] = 100
-    >>> far_rows(rows).nonzero().tolist()
-    [[7]]
-    """
+    """Return which rows lie far from all others; none if many do."""
     distances = torch.linalg.vector_norm(_scaled(_from_median(rows)), dim=-1)
     far = distances > FAR * distances.median()
     return far & (far.sum() <= FEW * len(rows))
 
 
 def share_of_variance(rows: Float[Tensor, "m c"], chosen: Bool[Tensor, " m"]) -> float:
-    """The share of the summed square distance from the mean that the chosen rows hold.
-
-    >>> rows = torch.tensor([[1.0], [-1.0], [3.0], [-3.0]]).double()
-    >>> share_of_variance(rows, rows[:, 0].abs() > 2)
-    0.9
-    """
+    """Return the share of the summed square distance from the mean that the chosen rows hold."""
     same_scale = _scaled(_from_median(rows))
     rest = float(_centred(same_scale[~chosen]).square().sum())
     return 1 - rest / float(_centred(same_scale).square().sum())
@@ -179,9 +167,12 @@ def share_of_variance(rows: Float[Tensor, "m c"], chosen: Bool[Tensor, " m"]) ->
 def _without_outliers(
     found: TokenStatistics, own: Float[Tensor, "m c"], embedded: Float[Tensor, "m d"]
 ) -> TokenStatistics:
-    """The same without outliers, where they hold much of the variance.
+    """Leave out outliers if they hold much of the variance.
 
     A layer norm turns such a token into one like any other, so it says nothing about heads.
+
+    Returns:
+        The statistics, with and without outliers.
     """
     far = far_rows(own)
     if not bool(far.any()):
@@ -230,9 +221,12 @@ def _from_median(rows: Float[Tensor, "m c"]) -> Float[Tensor, "m c"]:
 
 
 def _centred(rows: Float[Tensor, "m c"]) -> Float[Tensor, "m c"]:
-    """Differences to the mean of each column.
+    """Return differences to the mean of each column.
 
     Medians go first: the mean of a large constant is rounded, which would look like variance.
+
+    Returns:
+        The differences.
     """
     shifted = _from_median(rows)
     return shifted - shifted.mean(0)
