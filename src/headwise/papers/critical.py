@@ -29,12 +29,7 @@ _DRAWS = 2000
 def critical_table(
     points: Mapping[int, Mapping[Place, Pooled]], printed: Mapping[int, int]
 ) -> Table:
-    """For each length: printed, by two thresholds, under noise, and by the law on other grids.
-
-    >>> found = {8: Pooled(0.5, 0.1, 9, 0.001), 16: Pooled(0.505, 0.1, 9, 0.001)}
-    >>> critical_table({25: found}, {25: 16}).rows[0][:4]
-    (25, 16, '8', '8')
-    """
+    """For each length: printed, by two thresholds, under noise, and by the law on other grids."""
     columns = (
         "tokens",
         "printed",

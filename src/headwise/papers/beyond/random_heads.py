@@ -66,12 +66,7 @@ def points_of(answers: Answers) -> dict[int, list[Point]]:
 
 
 def by_dimension(points: dict[int, list[Point]]) -> dict[int, list[Point]]:
-    """The same points for each head dimension, in rising order of length.
-
-    >>> point = Point(128, 16, 0.4, 0.001, 0.41, 0.4, 0.63)
-    >>> list(by_dimension({128: [point]}))
-    [16]
-    """
+    """The same points for each head dimension, in rising order of length."""
     every: Sequence[Point] = [point for found in points.values() for point in found]
     dims = sorted({point.head_dim for point in every})
     return {r: [point for point in every if point.head_dim == r] for r in dims}

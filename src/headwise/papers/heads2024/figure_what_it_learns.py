@@ -131,11 +131,7 @@ def _by_copies(rows: list[Row]) -> dict[int, list[Row]]:
 
 
 def projection_angle(rank: int, width: int) -> float:
-    """Return the angle between the identity and −c·P, with P a projection on r of d dimensions.
-
-    >>> round(projection_angle(8, 16)), projection_angle(4, 4)
-    (135, 180.0)
-    """
+    """Return the angle between the identity and −c·P, with P a projection on r of d dimensions."""
     return math.degrees(math.acos(-math.sqrt(rank / width)))
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.experiments.predict_rank import PredictRank
-from headwise.papers.exhibit import Answers, grid
-from headwise.papers.kinds.rank_rows import Place, Pooled, pooled_by, rank_curve
-from headwise.report import Curve, Panel
+from headwise.papers.exhibit import Answers, Claim, Presentation, Questions, Scale, grid
+from headwise.papers.kinds.rank_rows import (
+    Place,
+    Pooled,
+    pooled_by,
+    rank_cell,
+    rank_curve,
+    widest,
+)
+from headwise.papers.printed import printed_table
+from headwise.report import Curve, Panel, Table
 from headwise.runs import Spec
 
 #: The head dimensions of the rank paper's Figure 1, and of what is drawn like it.
@@ -36,11 +45,7 @@ SMALLER = "Smaller than printed, so nothing is compared with the paper."
 def rank_sweep(
     fixed: Mapping[str, Any], head_dims: Sequence[int] = HEAD_DIMS, **axes: Sequence[Any]
 ) -> list[Spec]:
-    """Measured ranks for every combination: one seed for narrow heads, several for wide ones.
-
-    >>> len(rank_sweep({}, (2, 64), tokens=(25, 50)))
-    10
-    """
+    """Measured ranks for every combination: one seed for narrow heads, several for wide ones."""
     wide = [r for r in head_dims if r >= FEW_HEADS_FROM]
     # Neighbours differ in the head dimension alone, and share what their first layer reads.
     return [
@@ -58,29 +63,17 @@ def rank_sweep(
 def law_sweep(
     fixed: Mapping[str, Any], head_dims: Sequence[int] = HEAD_DIMS, **axes: Sequence[Any]
 ) -> list[Spec]:
-    """Predicted ranks for every combination.
-
-    >>> len(law_sweep({"tokens": 100}, (2, 64)))
-    2
-    """
+    """Predicted ranks for every combination."""
     return grid(PredictRank, fixed, **axes, head_dim=head_dims)
 
 
 def printed_sweep(head_dims: Sequence[int] = HEAD_DIMS, **axes: Sequence[Any]) -> list[Spec]:
-    """Measured and predicted at the printed size, 100 tokens of width 384.
-
-    >>> {spec.tokens for spec in printed_sweep((2, 4))}
-    {100}
-    """
+    """Measured and predicted at the printed size, 100 tokens of width 384."""
     return [*rank_sweep({}, head_dims, **axes), *law_sweep({"tokens": 100}, head_dims)]
 
 
 def miniature_sweep(**axes: Sequence[Any]) -> list[Spec]:
-    """The same, so small that it takes no time.
-
-    >>> len(miniature_sweep(temperature=(0.1, 1.0)))
-    6
-    """
+    """The same, so small that it takes no time."""
     sizes, dims = {"width": 32, "tokens": 30}, (2, 8)
     return [*rank_sweep(sizes | {"batch": 4}, dims, **axes), *law_sweep(sizes, dims)]
 
@@ -92,12 +85,7 @@ def law(answers: Answers, **wanted: Any) -> dict[Place, float]:
 
 
 def points_by(answers: Answers, field: str) -> dict[Any, dict[Place, Pooled]]:
-    """Measured ranks at each head dimension, for each value of a field in the order asked.
-
-    >>> from headwise.papers.exhibit import Scale
-    >>> points_by(Answers(Scale.PAPER, ()), "width")
-    {}
-    """
+    """Measured ranks at each head dimension, for each value of a field in the order asked."""
     measured = answers.rows(kind="measure_rank")
     return {
         value: pooled_by([row for row in measured if row[field] == value], "head_dim")
@@ -110,13 +98,7 @@ def curves_and_law(
     labelled: Mapping[str, Mapping[Place, Pooled]],
     printed: Mapping[str, Mapping[Place, float]] | None = None,
 ) -> list[Curve]:
-    """A curve for each label; the law knows nothing of what tells them apart: it is drawn once.
-
-    >>> from headwise.papers.exhibit import Scale
-    >>> point = {2: Pooled(0.1, 0.02, 32, 0.001)}
-    >>> [c.label for c in curves_and_law(Answers(Scale.PAPER, ()), {"T = 1": point})]
-    ['T = 1']
-    """
+    """A curve for each label; the law knows nothing of what tells them apart: it is drawn once."""
     first = next(iter(labelled), None)
     return [
         rank_curve(
@@ -127,11 +109,7 @@ def curves_and_law(
 
 
 def rank_panel(title: str, curves: Sequence[Curve]) -> Panel:
-    """Rank against the head dimension, which doubles from mark to mark.
-
-    >>> rank_panel("Rank levels off", ()).x_label
-    'head dimension'
-    """
+    """Rank against the head dimension, which doubles from mark to mark."""
     return Panel(
         title,
         "head dimension",
@@ -154,15 +132,7 @@ def _apart(places: Iterable[Place]) -> tuple[Place, ...]:
 
 
 def levels_off(points: Mapping[Place, Pooled]) -> bool:
-    """Whether the last doubling of the head dimension adds less than a quarter of the first.
-
-    >>> def flat(mean):
-    ...     return Pooled(mean, 0.03, 32, 0.001)
-    >>> levels_off({2: flat(0.1), 4: flat(0.3), 8: flat(0.33)})
-    True
-    >>> levels_off({2: flat(0.1), 4: flat(0.3), 8: flat(0.5)})
-    False
-    """
+    """Whether the last doubling of the head dimension adds less than a quarter of the first."""
     places = list(points)
     gains = [
         (points[two].mean - points[one].mean) / math.log2(two / one)
@@ -172,11 +142,94 @@ def levels_off(points: Mapping[Place, Pooled]) -> bool:
 
 
 def levels_near(points: Mapping[Place, Pooled], level: float = BARRIER) -> bool:
-    """Whether the mean at the largest head dimension is near a level.
-
-    >>> levels_near({96: Pooled(0.61, 0.03, 32, 0.001)})
-    True
-    >>> levels_near({96: Pooled(0.50, 0.03, 32, 0.001)})
-    False
-    """
+    """Whether the mean at the largest head dimension is near a level."""
     return abs(points[max(points)].mean - level) <= NEAR
+
+
+#: Measured ranks by head dimension, for each value of the field that a sweep varies.
+Points = Mapping[Any, Mapping[Place, Pooled]]
+
+
+@dataclass(frozen=True)
+class RankSweep:
+    """An exhibit that varies one field beside the head dimension: a curve for each value.
+
+    Attributes:
+        field: The field of the specs that varies.
+        values: Its values and their labels.
+        panel: The title of the panel.
+        place: Where the paper claims that every curve levels off near 0.63.
+        remarks: What is said of the answers at every scale.
+        miniature: The values in miniature; the same if none are given.
+        head_dims: The head dimensions at the printed size.
+        alike: A claim that all curves are alike, and its place.
+        more: What is said at the printed size only.
+        tables: Tables beside the figure.
+        printed: The name of the printed table.
+    """
+
+    field: str
+    values: Mapping[Any, str]
+    panel: str
+    place: str
+    remarks: Callable[[Answers, Points], str]
+    miniature: tuple[Any, ...] = ()
+    head_dims: tuple[int, ...] = HEAD_DIMS
+    alike: tuple[str, str] | None = None
+    more: tuple[str, ...] = ()
+    tables: Callable[[Answers], tuple[Table, ...]] = lambda _: ()
+    printed: str = ""
+
+    @property
+    def questions(self) -> dict[Scale, Questions]:
+        """Return the specs of both scales."""
+        small = self.miniature or tuple(self.values)
+        return {
+            Scale.MINIATURE: lambda: miniature_sweep(**{self.field: small}),
+            Scale.PAPER: lambda: printed_sweep(self.head_dims, **{self.field: tuple(self.values)}),
+        }
+
+    def present(self, answers: Answers) -> Presentation:
+        """Return the panel, and at the printed size cells and claims."""
+        points, whole = points_by(answers, self.field), answers.scale is Scale.PAPER
+        labels = {value: self.values.get(value, f"{self.field} {value}") for value in points}
+        printed = self._printed() if whole and self.printed else {}
+        beside: dict[str, dict[Place, float]] = {}
+        for (value, r), (mean, _) in printed.items():
+            beside.setdefault(labels[value], {})[r] = mean
+        curves = curves_and_law(answers, {labels[v]: one for v, one in points.items()}, beside)
+        said = self.remarks(answers, points)
+        return Presentation(
+            panels=(rank_panel(self.panel, curves),),
+            cells=tuple(
+                rank_cell(f"{labels[value]}, d_h {r}", points[value][r], mean, std)
+                for (value, r), (mean, std) in printed.items()
+            ),
+            tables=self.tables(answers),
+            claims=self._claims(points, labels) if whole else (),
+            remarks=(said, *self.more) if whole else (SMALLER, said),
+        )
+
+    def _printed(self) -> dict[tuple[str, int], tuple[float, float]]:
+        return {
+            (row[self.field], int(row["head_dim"])): (float(row["mean"]), float(row["std"]))
+            for row in printed_table(self.printed)
+        }
+
+    def _claims(self, points: Points, labels: Mapping[Any, str]) -> tuple[Claim, ...]:
+        alike = ()
+        if self.alike is not None:
+            alike = (Claim(self.alike[0], widest(points.values()) <= NEAR, self.alike[1]),)
+        last = max(self.head_dims)
+        return (
+            *alike,
+            *(
+                Claim(
+                    f"{labels[value][0].upper()}{labels[value][1:]}: rank levels off near 0.63 "
+                    f"(at d_h = {last}, within 0.05).",
+                    levels_near(found),
+                    self.place,
+                )
+                for value, found in points.items()
+            ),
+        )

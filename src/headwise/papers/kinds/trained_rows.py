@@ -16,12 +16,7 @@ Place = float | int
 
 @dataclass(frozen=True)
 class OverSeeds:
-    """A loss of several seeds: mean, spread and least; how many, and how many diverged.
-
-    >>> found = over_seeds([{"x": 0.2}, {"x": 0.4}, {"x": None}], "x")
-    >>> round(found.mean, 3), found.least, found.count, found.diverged
-    (0.3, 0.2, 2, 1)
-    """
+    """A loss of several seeds: mean, spread and least; how many, and how many diverged."""
 
     mean: float
     spread: float
@@ -40,9 +35,6 @@ def survivors(rows: Iterable[Row]) -> list[Row]:
 
     A run that did keeps the best training loss it had before, and the frozen parameters its angles
     are taken of; neither may count.
-
-    >>> survivors([{"seed": 0, "diverged_at": None}, {"seed": 1, "diverged_at": 7}])
-    [{'seed': 0, 'diverged_at': None}]
     """
     return [row for row in rows if row.get("diverged_at") is None]
 
