@@ -2,10 +2,11 @@
 
     python -m benchmarks.advice.trial_calibration [--figure docs/figures/trial-calibration]
 
-A trial is replayed on every recorded task, with every pair of seeds (up to ten) and with budgets of
+A trial is replayed on every recorded task, with pairs of seeds (up to six) and with budgets of
 5, 10, 20 and 40 % of the full sweep. A candidate's probability of being best is compared with
-whether it is best by the mean of all seeds at the full length. The factor on the walk's error and
-the weight of the advised geometry are chosen task by task from the other tasks alone.
+whether it is best by the mean of all seeds at the full length. The factor on the walk's error, the
+weight of the advised geometry and the share that is spread equally are chosen task by task from the
+other tasks alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import argparse
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +31,15 @@ from headwise.trials.race import ROUNDS, Limits, race
 
 BUDGETS = (0.05, 0.1, 0.2, 0.4)
 
-#: What is tried: factors on the error of the walk, and weights of the advised geometry.
-TEMPERS, PRIORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0), (1.0, 2.0, 4.0, 8.0)
+#: What is tried: factors on the error of the walk, weights of the advised geometry, and shares
+#: of probability that are spread equally.
+TEMPERS, PRIORS, SURPRISES = (1.0, 1.5, 2.0, 3.0), (1.0, 2.0, 4.0), (0.0, 0.1, 0.2, 0.3)
+PLAIN = (1.0, 1.0, 0.0)
 
-MOST_PAIRS = 10
+MOST_PAIRS = 6
+
+#: Draws of each replay; fewer than in use, because there are thousands of replays.
+DRAWS = 4_000
 BINS = (0.0, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 1.0)
 RESULT = RECORDS / "trial_calibration_202611.json"
 
@@ -94,9 +101,17 @@ def replayed(task: Recorded, seeds: Sequence[int], budget: float, prior: float) 
     return {name: one.probability for name, one in found.items()}
 
 
-def told_of(task: Recorded, temper: float, prior: float) -> list[Told]:
+def told_of(task: Recorded, temper: float, prior: float, surprise: float) -> list[Told]:
     """Every probability of every replay of a task."""
-    prediction.WALK_TEMPER = temper
+    plain = _replays(task, temper, prior)
+    even = surprise / len(task.candidates)
+    return [replace(one, probability=(1 - surprise) * one.probability + even) for one in plain]
+
+
+@cache
+def _replays(task: Recorded, temper: float, prior: float) -> list[Told]:
+    """What trials say before any of it is spread equally."""
+    prediction.WALK_TEMPER, prediction.SURPRISE, prediction.DRAWS = temper, 0.0, DRAWS
     return [
         Told(task.name, budget, probability, name == task.best)
         for budget in BUDGETS
@@ -110,7 +125,7 @@ def brier(told: Sequence[Told]) -> float:
     return float(np.mean([(one.probability - one.best) ** 2 for one in told]))
 
 
-def left_out(grid: dict[tuple[float, float], dict[str, list[Told]]]) -> dict[str, tuple]:
+def left_out(grid: dict[tuple, dict[str, list[Told]]]) -> dict[str, tuple]:
     """For each task the setting with the lowest mean Brier score on the other tasks."""
     names = next(iter(grid.values())).keys()
     return {
@@ -181,12 +196,11 @@ def main() -> None:
     given = parser.parse_args()
     tasks = recorded_tasks()
     grid = {
-        (temper, prior): {task.name: told_of(task, temper, prior) for task in tasks}
-        for temper in TEMPERS
-        for prior in PRIORS
+        setting: {task.name: told_of(task, *setting) for task in tasks}
+        for setting in itertools.product(TEMPERS, PRIORS, SURPRISES)
     }
     chosen = left_out(grid)
-    raw = [one for told in grid[1.0, 1.0].values() for one in told]
+    raw = [one for told in grid[PLAIN].values() for one in told]
     judged = [one for name, setting in chosen.items() for one in grid[setting][name]]
     uniform = [
         Told(t.name, 0.0, 1 / len(t.candidates), name == t.best)
@@ -203,7 +217,7 @@ def main() -> None:
         "chosen_on_all": list(everything),
         "chosen_left_out": {name: list(setting) for name, setting in chosen.items()},
         "brier_by_task": {
-            name: [round(brier(grid[1.0, 1.0][name]), 4), round(brier(grid[setting][name]), 4)]
+            name: [round(brier(grid[PLAIN][name]), 4), round(brier(grid[setting][name]), 4)]
             for name, setting in chosen.items()
         },
         "reliability_untempered": reliability(raw),

@@ -21,12 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from benchmarks.recording import provenance, read_rows, told
 
-from headwise.data import FarthestNeighbour, Task
+from headwise.data import Task
 from headwise.geometry import HeadGeometry
-from headwise.models import NeighbourShape
 from headwise.training import Settings
 from headwise.trials.candidates import name_of
 from headwise.trials.ensembles import Build, EnsembleRunner
@@ -92,21 +90,10 @@ def _halves(text: str) -> tuple[str, str]:
     return text[:middle], text[middle:]
 
 
-def _farthest(width: int, tokens: int) -> Small:
-    def build(geometry: HeadGeometry, seed: int) -> torch.nn.Module:
-        shape = NeighbourShape(
-            width=width, tokens=tokens, rank=geometry.qk_rank, mlp_width=64, layers=2
-        )
-        return shape.build(seed)
-
-    return Small(FarthestNeighbour(width, tokens), build, "loss", width, 800, 1e-2, batch=64)
-
-
 TASKS: dict[str, Callable[[], Small]] = {
     "digits-w32": partial(_digits, 32, 2),
     "digits-coarse-w32": partial(_digits, 32, 4),
     "code-characters-w32": partial(_language, _code, 32),
-    "farthest-w16": partial(_farthest, 16, 8),
     "prose-characters-w32": partial(_language, _prose, 32),
     "origins-w32": _origins,
     "digits-w64": partial(_digits, 64, 2, 300),

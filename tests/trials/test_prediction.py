@@ -56,9 +56,9 @@ def test_equal_candidates_share_the_probability():
 def test_probabilities_are_calibrated_on_walks_like_those_that_are_assumed(monkeypatch):
     """The stated probability of the favourite is its share of wins, within 3 standard errors.
 
-    Untempered: the factor is for real curves, whose differences grow faster than such walks.
+    Nothing is spread equally here: that is for real curves, which walks do not describe in full.
     """
-    monkeypatch.setattr(prediction, "WALK_TEMPER", 1.0)
+    monkeypatch.setattr(prediction, "SURPRISE", 0.0)
     rng, stated, won = np.random.default_rng(2), [], []
     steps = [2**k for k in range(12)]
     for _ in range(300):
@@ -80,9 +80,15 @@ def test_the_level_follows_a_power_law_down():
     assert found["a"].score == pytest.approx(0.3 + 2.0 * 2**-7, abs=5e-3)
 
 
+def test_a_fifth_of_the_probability_is_spread_equally_until_training_is_over():
+    curves = {"a": curve([1, 1.01], [0.5, 0.51]), "b": curve([2, 2.01], [1.5, 1.51])}
+    assert predict(curves, (1, 2), full=2)["b"].probability == pytest.approx(0)
+    assert predict(curves, (1, 2), full=3)["b"].probability == pytest.approx(0.1, abs=1e-6)
+
+
 def test_a_prior_decides_where_curves_do_not():
     alike = curve([1, 1.1], [0.5, 0.6])
-    found = predict({"a": alike, "b": alike}, (1, 2), full=8, prior={"b": 3.0})
+    found = predict({"a": alike, "b": alike}, (1, 2), full=2, prior={"b": 3.0})
     assert found["b"].probability == pytest.approx(0.75, abs=0.02)
     apart = {"a": alike, "b": alike + 1.0}
     assert predict(apart, (1, 2), full=2, prior={"b": 3.0})["a"].probability > 0.99

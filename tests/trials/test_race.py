@@ -70,7 +70,7 @@ def test_the_standing_of_another_trial_is_refused(tmp_path):
 
 def test_time_ends_a_race_and_too_little_is_refused():
     times = iter(range(0, 10_000, 10))
-    standing = race(Planted(), NAMES, 800, Limits(120, clock=lambda: next(times)))
+    standing = race(Planted(), NAMES, 800, Limits(70, clock=lambda: next(times)))
     assert standing.stopped and len(standing.steps) >= 4
     times = iter(range(0, 10_000, 10))
     with pytest.raises(BadInputError, match="expected time for one round"):

@@ -20,13 +20,17 @@ from headwise.errors import BadInputError, ParameterError
 #: Draws from which the probability of being best is counted.
 DRAWS = 20_000
 
-#: Differences between geometries grow faster than their recent walk tells. This factor on its
-#: standard error and the next made the probabilities hold on recorded curves, each task judged by
-#: the others (``benchmarks.advice.trial_calibration``).
-WALK_TEMPER = 1.5
+#: Three numbers make the probabilities hold on recorded curves, each task judged by the others
+#: (``benchmarks.advice.trial_calibration``). First, a factor on the standard error of the walk: the
+#: curves asked for none.
+WALK_TEMPER = 1.0
 
-#: How much likelier than another candidate the advised one is to be best before any training.
+#: Second, how much likelier than others the advised candidate is to be best before any training.
 ADVISED_PRIOR = 2.0
+
+#: Third, the share of probability that is spread equally while training is not over: curves of
+#: geometries cross later than any walk foretells.
+SURPRISE = 0.2
 
 #: The last increments of each curve, from which the speed of the walk is read.
 RECENT = 4
@@ -83,15 +87,16 @@ def predict(
     finalists = [name for name, curve in filled.items() if len(curve) == longest]
     common = np.mean([filled[name] for name in finalists], axis=0)
     apart = {name: curve - common[: len(curve)] for name, curve in filled.items()}
-    speed, spread = _walk_speed(apart, steps), _seed_variance(apart)
+    walked, spread = _walked(apart, finalists, steps, full), _seed_variance(apart)
     names = list(filled)
     means = np.array([apart[name][-1].mean() for name in names])
-    left = [math.log(full / steps[len(apart[name]) - 1]) for name in names]
-    errors = np.sqrt([spread + WALK_TEMPER**2 * speed * distance for distance in left])
+    errors = np.sqrt([spread + WALK_TEMPER**2 * walked[len(apart[name]) - 1] for name in names])
     level = _extrapolated(common.mean(axis=1), steps[:longest], full)
     weights = np.array([1.0 if prior is None else prior.get(name, 1.0) for name in names])
     shares = _best_shares(means, errors) * weights
     shares /= shares.sum()
+    if steps[longest - 1] < full:
+        shares = (1 - SURPRISE) * shares + SURPRISE / len(shares)
     return {
         name: Prediction(level + float(means[k]), float(errors[k]), float(shares[k]))
         for k, name in enumerate(names)
@@ -119,15 +124,26 @@ def _finite(curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: np.where(np.isfinite(c), c, worst) for name, c in curves.items()}
 
 
-def _walk_speed(apart: Mapping[str, np.ndarray], steps: Sequence[int]) -> float:
-    """The mean squared change of the seed-averaged distances per unit of log steps."""
-    logs = np.log(np.asarray(steps, dtype=float))
-    rates = [
-        np.diff(curve.mean(axis=1))[-RECENT:] ** 2 / np.diff(logs[: len(curve)])[-RECENT:]
-        for curve in apart.values()
-        if len(curve) > 1
-    ]
-    return float(np.concatenate(rates).mean()) if rates else 0.0
+def _walked(
+    apart: Mapping[str, np.ndarray], finalists: Sequence[str], steps: Sequence[int], full: int
+) -> np.ndarray:
+    """How far a distance walks, as a variance, from each look to the full length."""
+    # Up to the last look this is what those who went on did walk; after it, the recent speed times
+    # what is left in log steps.
+    longest = max(map(len, apart.values()))
+    logs = np.log(np.asarray(steps[:longest], dtype=float))
+    # Distances of the few finalists are from their own mean, which hides a part of the walk.
+    hidden = len(finalists) / max(1, len(finalists) - 1)
+    squares: list[list[float]] = [[] for _ in range(longest - 1)]
+    for name, curve in apart.items():
+        factor = hidden if name in finalists else 1.0
+        for look, change in enumerate(np.diff(curve.mean(axis=1))):
+            squares[look].append(factor * float(change) ** 2)
+    seen = np.array([np.mean(own) for own in squares])
+    recent = slice(max(0, longest - 1 - RECENT), None)
+    speed = float(np.mean(seen[recent] / np.diff(logs)[recent])) if longest > 1 else 0.0
+    after = np.append(np.cumsum(seen[::-1])[::-1], 0.0)
+    return after + speed * math.log(full / steps[longest - 1])
 
 
 def _seed_variance(apart: Mapping[str, np.ndarray]) -> float:

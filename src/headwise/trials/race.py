@@ -14,6 +14,7 @@ import numpy as np
 
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.progress import SILENT, Progress, tracked
+from headwise.trials import prediction
 from headwise.trials.prediction import Prediction, predict
 from headwise.whole_files import write_whole
 
@@ -192,7 +193,8 @@ def _survivors(standing: Standing, full: int) -> list[str]:
     found = standing.predictions(full)
     order = sorted(standing.running, key=lambda name: -found[name].probability)
     half = order[: max(2, math.ceil(len(order) / 2))]
-    hopeful = [name for name in half if found[name].probability >= HOPELESS] or half[:1]
+    least = HOPELESS + prediction.SURPRISE / len(found)
+    hopeful = [name for name in half if found[name].probability >= least] or half[:1]
     return [name for name in standing.running if name in hopeful]
 
 

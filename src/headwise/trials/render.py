@@ -124,6 +124,10 @@ def _curves(axes: Axes, found: Shown) -> None:
         axes.errorbar(shift, one.predicted, BARS * one.error, mfc="white", capsize=2, ms=5, **look)
     axes.axvline(found.full, color="#888888", lw=0.8, ls="--")
     axes.set_xscale("log")
+    ends = [found.full // 8, found.full // 4, found.full // 2, found.full]
+    axes.set_xticks(ends, [f"{end:,}" for end in ends])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
     axes.set_xlabel("training steps (right of the dashed line: predictions with 90 % bars)")
     axes.set_ylabel(f"test {found.measure}")
     axes.set_title("Learning curves", loc="left")
@@ -147,13 +151,17 @@ def _probabilities(axes: Axes, found: Shown) -> None:
 
 
 def _front(axes: Axes, found: Shown) -> None:
+    scores = [one.predicted for one in found.entrants]
+    near = 0.04 * (max(scores) - min(scores))
     for place, one in enumerate(found.entrants):
         look = _look(place)
+        beside = [other for other in found.entrants[:place] if other.cache_bytes == one.cache_bytes]
+        shift = 8 * sum(abs(other.predicted - one.predicted) < near for other in beside)
         face = look["color"] if one.on_front else "white"
         axes.plot(one.cache_bytes, one.predicted, mfc=face, ms=8, ls="", **look)
         words = f"{name_of(one.geometry)}, {one.parameters / 1000:.1f}k"
         at = (one.cache_bytes, one.predicted)
-        axes.annotate(words, at, xytext=(8, -3), textcoords="offset points", fontsize=8)
+        axes.annotate(words, at, xytext=(8, -3 - shift), textcoords="offset points", fontsize=8)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     low, high = axes.get_xlim()
