@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
@@ -20,10 +19,8 @@ from headwise.attention import (
     Causal,
     Everything,
     HeadGeometry,
-    Initialisation,
     LearnedAdditive,
     NoPosition,
-    Weighting,
     mha,
 )
 from headwise.attention.weighting import Heads, short_mix
@@ -35,6 +32,7 @@ from headwise.models import (
     TextClassifier,
     ViTClassifier,
 )
+from headwise.models.rank_paper import AsLinear, FusedSoftmax
 
 #: Fused kernels on a GPU want heads of at least this many numbers; zeros fill the rest.
 LANES = 8
@@ -42,21 +40,7 @@ LANES = 8
 AttentionPrecision = Literal["as linear maps", "bf16"]
 
 
-@dataclass(frozen=True)
-class AsLinear(Initialisation):
-    """U(±1/√fan-in), as ``torch.nn.Linear`` draws its weights."""
-
-    def draw_input(self, weight: Tensor, generator: torch.Generator) -> None:
-        """U(±1/√d)."""
-        bound = weight.shape[1] ** -0.5
-        weight.uniform_(-bound, bound, generator=generator)
-
-    def draw_output(self, weight: Tensor, generator: torch.Generator) -> None:
-        """U(±1/√(H·v))."""
-        self.draw_input(weight, generator)
-
-
-class FusedSoftmax(Weighting):
+class KernelSoftmax(FusedSoftmax):
     """Softmax weights by one fused call, whatever the rank.
 
     On a GPU the heads are filled up with zeros to the size that its kernels take, and with
@@ -66,10 +50,6 @@ class FusedSoftmax(Weighting):
     def __init__(self, precision: AttentionPrecision = "as linear maps") -> None:
         super().__init__()
         self.precision = precision
-
-    def weights(self, heads: Heads) -> Tensor:
-        """The softmax of the logits."""
-        return torch.softmax(heads.logits(), dim=-1)
 
     def mix(self, heads: Heads) -> Tensor:
         """The weighted sums of values."""
@@ -104,7 +84,7 @@ class Shape:
 
     def preset(self) -> Callable[..., Attention]:
         """How a layer is made of a geometry."""
-        return partial(mha, weighting=FusedSoftmax(self.attention))
+        return partial(mha, weighting=KernelSoftmax(self.attention))
 
     def stack(self, geometry: HeadGeometry, seed: int) -> EncoderStack:
         """Pre-norm blocks with learned positions."""

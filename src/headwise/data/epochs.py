@@ -135,14 +135,6 @@ class EpochTask:
         mixed = self.augment(*chosen.inputs, chosen.labels, generator)
         return Batch(mixed.inputs, (mixed.first, mixed.second, mixed.share))
 
-    def noise(self, count: int, generator: torch.Generator) -> Tensor:
-        """Not used: epochs decide what is seen."""
-        raise NotImplementedError
-
-    def batch(self, noise: Tensor, step: Tensor | None) -> Batch:
-        """Not used: epochs decide what is seen."""
-        raise NotImplementedError
-
     def examine(self, count: int, generator: torch.Generator) -> Batch:
         """The first ``count`` samples of the validation part."""
         part = self.parts.validation

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import nn
 
-from headwise.data import Task
+from headwise.data import EpochTask, Task
 from headwise.runs import Row, Spec, device, scratch
 from headwise.training import Fixed, Fresh, Saving, Settings, Trained, train
 from headwise.training.curve import Sink, nowhere
@@ -38,7 +38,7 @@ class TrainedSpec(Spec, frozen=True):
 
     @property
     @abstractmethod
-    def task(self) -> Task:
+    def task(self) -> Task | EpochTask:
         """Return the task."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
-from headwise.data import Batch, Task
+from headwise.data import Batch, EpochTask, Task
 from headwise.training.curve import CurveRow
 from headwise.training.description import described
 from headwise.training.device import refuse_absent
@@ -50,7 +50,9 @@ class Ensemble:
         (1, torch.Size([2]))
     """
 
-    def __init__(self, variants: Mapping[str, Builder], task: Task, settings: Settings) -> None:
+    def __init__(
+        self, variants: Mapping[str, Builder], task: Task | EpochTask, settings: Settings
+    ) -> None:
         self.variants, self.task, self.settings = dict(variants), task, settings
         refuse_absent(settings.device)
         refuse_no_builder(variants)

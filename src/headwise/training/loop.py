@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from headwise.data import Task
+from headwise.data import EpochTask, Task
 from headwise.errors import BadInputError
 from headwise.training.checkpoint import Saving, resume, save
 from headwise.training.curve import CurveRow, Sink, curve_steps, nowhere
@@ -76,7 +76,7 @@ class Trained:
 
 def train(
     variants: Mapping[str, Builder],
-    task: Task,
+    task: Task | EpochTask,
     settings: Settings,
     *,
     sink: Sink = nowhere,
@@ -116,7 +116,7 @@ def train(
 
 def train_one(
     build: Builder,
-    task: Task,
+    task: Task | EpochTask,
     settings: Settings,
     *,
     sink: Sink = nowhere,

@@ -129,7 +129,7 @@ def _all(batch: Batch) -> tuple[Tensor, ...]:
 Noise = FreshNoise | FixedNoise | EpochNoise
 
 
-def training_noise(task: Task, members: Sequence[Member], settings: Settings) -> Noise:
+def training_noise(task: Task | EpochTask, members: Sequence[Member], settings: Settings) -> Noise:
     """Return the noise of the protocol that the settings name."""
     if isinstance(task, EpochTask):
         return EpochNoise(task, members, settings)
@@ -137,7 +137,7 @@ def training_noise(task: Task, members: Sequence[Member], settings: Settings) ->
     return kind(task, members, settings)
 
 
-def examination(task: Task, members: Sequence[Member], settings: Settings) -> Batch:
+def examination(task: Task | EpochTask, members: Sequence[Member], settings: Settings) -> Batch:
     """Return the test data of every member, from a stream that training does not use."""
     drawn = {
         seed: task.examine(settings.evaluation, stream(seed, "test data", device=settings.device))
