@@ -72,6 +72,21 @@ def test_theorem_1_barrier():
     assert float((gram + 1 / 19 - 20 / 19 * torch.eye(20).double()).abs().max()) < 1e-12
 
 
+def test_the_excess_of_a_simplex_grows_with_the_length():
+    """Scores of a very wide head less their column means; the excess is about (ln n)/e."""
+    generator, excess = torch.Generator().manual_seed(0), []
+    for n, draws in ((10, 4000), (160, 1000)):
+        scores = torch.randn(draws, n, n, generator=generator)
+        used = [
+            torch.zeros(draws, n).scatter_(1, one.argmax(-1), 1.0).sum(1)
+            for one in (scores, scores - scores.mean(1, keepdim=True))
+        ]
+        excess.append(float((used[1] - used[0]).mean()))
+    assert excess[0] == pytest.approx(0.59, abs=0.1)
+    assert excess[1] == pytest.approx(1.29, abs=0.4)
+    assert excess[1] > excess[0] + 0.25
+
+
 def test_theorem_1_saturation():
     """With d_h = 10·ln n the share of columns falls with n; with 10·(ln n)² it does not."""
     lengths = [2**8, 2**14, 2**20, 2**30]

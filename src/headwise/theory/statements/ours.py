@@ -159,7 +159,7 @@ OURS = (
     Statement(
         "Gap lemma",
         Source.OURS,
-        "docs/theory.md",
+        "in place of the continuity that A.2 assumes",
         "No score moves by half of its row's gap or more.",
         "No row changes its choice. This is the stability that hardmax has in place of continuity.",
         _perturbed_rows,
@@ -169,7 +169,7 @@ OURS = (
     Statement(
         "Row gaps",
         Source.OURS,
-        "docs/theory.md",
+        "how large the gaps of the Gap lemma are",
         "Scores of a row are independent N(0, 1).",
         "With probability 1 − η every one of n rows has a gap above δ, where n·P(gap ≤ δ) = η.",
         _narrow_gaps,
@@ -179,7 +179,7 @@ OURS = (
     Statement(
         "Total variation",
         Source.OURS,
-        "docs/theory.md",
+        "a proof of Theorem 1 of the rank paper",
         "W_q and W_k have independent N(0, 1) entries; any X, n ≥ 2, with E = XXᵀ − I.",
         "E rank ≤ Theorem 2's bound + (n−1)·‖E‖_F·√(d_h/2). Under Theorem 1's hypothesis the last "
         "term tends to 0, so Theorem 1 holds.",
@@ -191,7 +191,7 @@ OURS = (
     Statement(
         "Stable range",
         Source.OURS,
-        "docs/theory.md",
+        "sharpens Proposition 1 of the rank paper",
         "‖P‖₂ is below the distance from ε to the nearest singular value.",
         "rank(A, ε) = rank(A + P, ε): the sharp form of Proposition 1.",
         _moved_rank,
