@@ -4,13 +4,13 @@ import json
 
 import pytest
 import torch
+from benchmarks.reduce_refit import refit_outputs
 
 import headwise
 from headwise.errors import BadInputError, ParameterError
 from headwise.reduction import reduce_model
 from headwise.reduction.evaluation import measure_speed, similarity_agreement
 from headwise.reduction.healing import heal_model
-from headwise.reduction.refitting import refit_outputs
 from headwise.reduction.saving import load
 
 TEXT = " ".join(f"word{number * number % 53}" for number in range(900))
@@ -91,11 +91,11 @@ def test_a_stopped_run_resumes(tiny, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(
         reducing, "calibrate", lambda *given, **named: calls.append(1) or real(*given, **named)
     )
-    refit = reducing.refit_outputs
-    monkeypatch.setattr(reducing, "refit_outputs", lambda *_, **__: 1 / 0)
+    cut = reducing.cut_model
+    monkeypatch.setattr(reducing, "cut_model", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
-    monkeypatch.setattr(reducing, "refit_outputs", refit)
+    monkeypatch.setattr(reducing, "cut_model", cut)
     reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
     assert len(calls) == 1
     assert [place.name for place in tmp_path.iterdir()] == ["cut"]

@@ -32,7 +32,6 @@ from headwise.reduction.families import (
 )
 from headwise.reduction.healing import heal_model
 from headwise.reduction.planning import Budget, Cut, LayerCurves, plan, predicted_loss
-from headwise.reduction.refitting import refit_outputs
 from headwise.reduction.resuming import forget_moments, remembered_moments
 from headwise.reduction.saving import forget_quantisation, refuse_existing, save_model
 from headwise.reduction.texts import Sample, sample_text
@@ -186,15 +185,10 @@ def reduce_model(
     itemsize = next(original.parameters()).element_size()
     cuts = plan(curves, budget, itemsize=itemsize, step=step)
     judge = _Judge(original, sample)
-    made = refit_outputs(
-        original, cut_model(original, curves, cuts), sample.calibration, progress=progress
-    )
+    made = cut_model(original, curves, cuts)
     if heal:
         heal_model(original, made, sample.calibration, steps=heal, seed=seed, progress=progress)
-    points = [
-        judge.point(share, curves, itemsize=itemsize, step=step, progress=progress)
-        for share in curve
-    ]
+    points = [judge.point(share, curves, itemsize=itemsize, step=step) for share in curve]
     found = Reduction(
         model=made,
         cuts=tuple(cuts),
@@ -288,15 +282,9 @@ class _Judge:
         *,
         itemsize: int,
         step: int,
-        progress: Progress,
     ) -> CurvePoint:
         cuts = plan(curves, Budget(kv_bytes=f"{100 * share}%"), itemsize=itemsize, step=step)
-        made = refit_outputs(
-            self.original,
-            cut_model(self.original, curves, cuts),
-            self.sample.calibration,
-            progress=progress,
-        )
+        made = cut_model(self.original, curves, cuts)
         held = _bytes(curves, cuts, itemsize)
         return CurvePoint(share, held, predicted_loss(curves, cuts), self.score(made))
 
