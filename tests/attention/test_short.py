@@ -272,7 +272,7 @@ def taken_by(kernels, q, k, v):
     ],
 )
 class TestBothFamilies:
-    """What short attention owes wherever it is computed, at sizes that reach both families."""
+    """The contract of short attention on every device, at sizes that reach both kernels."""
 
     def test_large_logits(self, tokens, number, rank, kernels, device):
         """Rows near one-hot, as trained full-rank heads have."""

@@ -80,7 +80,7 @@ def test_keys_that_differ_by_more_than_rounding_stay_apart():
 
 
 def test_a_long_key_elsewhere_does_not_make_ties():
-    """What may be a tie is measured by the winner, not by the longest key there is."""
+    """The tolerance for ties depends on the winner, not on the longest key."""
     keys = torch.tensor([[1.0], [1.001], [-1e12]], dtype=torch.float32)
     assert streaming_argmax(torch.ones(1, 1), keys).tolist() == [1]
 

@@ -64,7 +64,7 @@ def headwise_process() -> Command:
 
 @pytest.fixture
 def files(tmp_path):
-    """A folder of what is asked of ``headwise advise``: most of it no good."""
+    """A folder of inputs for ``headwise advise``, most of them bad."""
     np.save(tmp_path / "equal.npy", np.ones((2, 5, 4)))
     np.save(tmp_path / "nan.npy", np.full((2, 5, 4), np.nan))
     np.save(tmp_path / "one.npy", np.random.default_rng(0).random((2, 1, 4)))

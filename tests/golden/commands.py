@@ -65,7 +65,7 @@ def ask(arguments: list[str]) -> object:
 
 
 def ask_exhibit(name: str) -> object:
-    """What is drawn of an exhibit from the rows that come with the package.
+    """Draw an exhibit from the rows that come with the package.
 
     Args:
         name: An exhibit such as ``rank2026/table_1``.

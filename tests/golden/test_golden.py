@@ -53,7 +53,7 @@ def numbers(value: object, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 def parts(value: object, path: str) -> Iterator[object]:
-    """What stands at a path of an answer."""
+    """Return the value at a path of an answer."""
     if not path:
         yield value
         return

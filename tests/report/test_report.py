@@ -60,7 +60,7 @@ def test_a_panel_shows_everything_it_was_given():
 
 
 def test_the_legend_is_next_to_the_axes():
-    """Whatever the curves do, no entry of the legend lies on them."""
+    """No entry of the legend lies on a curve."""
     figure = draw([PANEL, Panel("Other", "x", "y", (curve("alone"),))])
     figure.canvas.draw()
     for axes in figure.axes:

@@ -153,7 +153,7 @@ def test_a_cluster_with_tls(certificate, store, tmp_path, monkeypatch):
 
 
 def test_a_cluster_that_runs_elsewhere(dask_elsewhere, store, tmp_path, monkeypatch):
-    """Poison, with an innocent beside it on the same worker; then the scheduler goes away."""
+    """A spec that kills its worker, another on the same worker; then the scheduler goes away."""
     monkeypatch.setattr(cluster, "PATIENCE", 20.0)
     address, scheduler = dask_elsewhere
     fine = [Cube(number=number) for number in range(3)]

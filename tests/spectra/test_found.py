@@ -25,7 +25,7 @@ from spectra.test_machine_code import stray_logits, tied_matrix
 
 
 def groups_hit(values, limit, softmax):
-    """Groups of columns with an entry that stands out, for each matrix; every one looked at."""
+    """Count groups of columns with a large entry in each matrix, by reading every entry."""
     x = values.double().numpy() if softmax else values.double().abs().numpy()
     least = x.max(-1, keepdims=True) - limit if softmax else limit
     spare = -x.shape[-1] % GROUP

@@ -41,7 +41,7 @@ def test_a_replayed_graph_draws_new_noise_each_time():
 
 
 def test_a_replayed_step_keeps_what_it_was_recorded_from():
-    """A graph does not own its tensors; freed, they would be another's by the next step."""
+    """A graph does not own its tensors; once freed, their memory may be reused."""
 
     def recorded():
         group = Ensemble(VARIANTS, TASK, settings(device="cuda"))

@@ -162,7 +162,7 @@ def test_a_model_that_ignores_its_geometry_is_found_out():
 
 
 class Ignoring(nn.Module):
-    """Takes a split of the width and uses none of it."""
+    """Take a geometry and ignore it."""
 
     def __init__(self, geometry):
         super().__init__()

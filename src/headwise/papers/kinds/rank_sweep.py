@@ -159,7 +159,7 @@ class RankSweep:
         values: Its values and their labels.
         panel: The title of the panel.
         place: Where the paper claims that every curve levels off near 0.63.
-        remarks: What is said of the answers at every scale.
+        remarks: Remarks that are shown at every scale.
         miniature: The values in miniature; the same if none are given.
         head_dims: The head dimensions at the printed size.
         alike: A claim that all curves are alike, and its place.
