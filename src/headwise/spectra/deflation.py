@@ -68,11 +68,13 @@ def count_by_deflation(
     Returns:
         The count, or None.
     """
-    triangle, error = triangles_in_place(matrix)
+    triangle, error = _first_triangle(matrix)
     del matrix  # so that its memory is freed as soon as R is transposed
     triangle, delta, size = triangle[0], doubt + float(error), triangle.shape[-1]
     # Every σ of R is above CLEARANCE·ε, so those of A are above ε while δ stays below the rest.
-    if delta < (CLEARANCE - 1) * epsilon and _lead(triangle, epsilon) == size:
+    # No σ_min exceeds the least |r_jj|, which is quicker to see.
+    clear = float(triangle.diagonal().abs().min()) >= CLEARANCE * epsilon
+    if clear and delta < (CLEARANCE - 1) * epsilon and _lead(triangle, epsilon) == size:
         return Deflated(size, size, delta)
     largest = LARGEST_DELTA * epsilon + doubt
     for _ in range(ROUNDS):
@@ -90,6 +92,14 @@ def count_by_deflation(
         if found is not None:
             return found
     return None
+
+
+def _first_triangle(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Return R of A = QR and its error; a causal matrix is a triangle as it stands."""
+    square = matrix.shape[-2] == matrix.shape[-1]
+    if square and not bool(matrix[0, :-1].triu(1).any()):
+        return matrix.mT, torch.zeros(1, dtype=torch.float64, device=matrix.device)
+    return triangles_in_place(matrix)
 
 
 def triangles_in_place(
