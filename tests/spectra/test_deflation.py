@@ -3,7 +3,7 @@ import torch
 
 from headwise.spectra.deflation import count_by_deflation, smallest_singular_value, triangles
 from headwise.spectra.inertia import count_by_inertia, positive_eigenvalues
-from oracles import normal, planted, random_head_logits, singular_values, svd_rank
+from oracles import causal, normal, planted, random_head_logits, singular_values, svd_rank
 
 
 @pytest.mark.parametrize("shape", [(40, 40), (53, 19), (19, 53), (1, 7), (7, 1)])
@@ -114,3 +114,18 @@ def test_inertia_certifies_nothing_if_rounding_hides_everything():
     found = count_by_inertia(1e12 * normal(6, 6, seed=0), 1e-8)
     assert found.high == 6
     assert found.delta > 1e-8
+
+
+@pytest.mark.parametrize("temperature", [16.0, 2.0, 0.5])
+@pytest.mark.parametrize("n", [60, 401])
+def test_triangles_are_counted_without_a_first_factorisation(n, temperature):
+    """Causal attention from soft to sharp, and a triangle with zeros on its diagonal."""
+    logits = random_head_logits(n, 16, 1, seed=n, scale=0.1) / temperature
+    lower = torch.softmax(causal(logits), -1)[0]
+    broken = lower.clone()
+    broken.diagonal()[::7] = 0
+    for matrix in (lower, broken):
+        found = count_by_deflation(matrix[None].clone(), 1e-8)
+        wanted = svd_rank(matrix[None])
+        assert found is None or found.low <= int(wanted) <= found.high
+    assert count_by_deflation(lower[None].clone(), 1e-8) is not None
