@@ -1,6 +1,7 @@
 """A scan against a dense float64 oracle, head by head."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -221,3 +222,21 @@ def test_long_sequences_are_measured_without_the_matrix(mask):
         assert (other.rank_low, other.rank) == (None, None)
         assert other.energy_90 in (None, one.energy_90)
         assert other.coarse_rank in (None, one.coarse_rank)
+
+
+def test_a_layer_called_twice_saves_its_parameters_once():
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = mha(HeadGeometry.standard(12, heads=3))
+            with torch.no_grad():
+                self.layer.projection.query.weight.unflatten(0, (3, 4))[:, 2:] = 0
+
+        def forward(self, tokens):
+            return self.layer(self.layer(tokens))
+
+    found = replace(scan(Shared(), TOKENS), width=12)
+    once = replace(found, rows=tuple(row for row in found.rows if "@" not in row.layer))
+    both, one = summary(found), summary(once)
+    assert one.saved_parameters >= 12 * 6 * 2
+    assert both.saved_parameters <= one.saved_parameters

@@ -193,13 +193,8 @@ class AttentionView:
         """Return the view without the graph of gradients."""
         sinks = None if self.sinks is None else self.sinks.detach()
         values = None if self.values is None else self.values.detach()
-        return replace(
-            self,
-            queries=self.queries.detach(),
-            keys=self.keys.detach(),
-            values=values,
-            sinks=sinks,
-        )
+        queries, keys = self.queries.detach(), self.keys.detach()
+        return replace(self, queries=queries, keys=keys, values=values, sinks=sinks)
 
     def _logits(self) -> LogWeights:
         return scores.logits(

@@ -114,6 +114,7 @@ def dtype_name(dtype: object) -> str:
 
 def quieten_transformers() -> None:
     """Leave the error stream to our own progress and errors."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # read when tqdm is imported
     try:
         from transformers.utils import logging
     except ImportError:

@@ -89,7 +89,7 @@ def summary(found: Scan) -> Summary:
         least_layer=None if least is None else (least, known[least]),
         query_key_need=_need(rows, "query_key_rank", "head_dim"),
         value_need=_need(rows, "output_rank", "value_dim"),
-        saved_parameters=sum(each[0] for each in sure) if whole and found.width else None,
+        saved_parameters=_once(found.layers, sure) if whole and found.width else None,
         saved_kv_bytes=sum(each[1] for each in sure) if whole else None,
         kv_bytes=sum(each[2] for each in sure) if whole else None,
         rotary=any(row.head_dim is not None and row.form_rank is None for row in rows),
@@ -207,6 +207,15 @@ def _saved(found: Scan, layer: str) -> tuple[int, int, int] | None:
     parameters = (found.width or 0) * (len(rows) + kv_heads) * slack
     each = kv_heads * _BYTES.get(first.dtype, 4)
     return parameters, each * slack, each * (first.head_dim + first.value_dim)
+
+
+def _once(layers: list[str], savings: list[tuple[int, int, int]]) -> int:
+    """Sum the parameters saved; a layer called at several depths must serve the greatest need."""
+    least: dict[str, int] = {}
+    for layer, (parameters, _, _) in zip(layers, savings, strict=True):
+        name = layer.partition("@")[0]
+        least[name] = min(parameters, least.get(name, parameters))
+    return sum(least.values())
 
 
 def _up(value: float | None) -> int:
