@@ -30,7 +30,7 @@ from headwise.trials.race import Limits, race
 BUDGETS = (0.05, 0.1, 0.2, 0.4, 0.7)
 
 #: Repetitions of each method: other orders of seeds, other draws.
-REPEATS = 12
+REPEATS = 8
 
 RESULT = RECORDS / "trial_against_optuna_202611.jsonl"
 
