@@ -80,10 +80,10 @@ def test_the_level_follows_a_power_law_down():
     assert found["a"].score == pytest.approx(0.3 + 2.0 * 2**-7, abs=5e-3)
 
 
-def test_a_fifth_of_the_probability_is_spread_equally_until_training_is_over():
+def test_a_share_of_the_probability_is_spread_equally_until_training_is_over():
     curves = {"a": curve([1, 1.01], [0.5, 0.51]), "b": curve([2, 2.01], [1.5, 1.51])}
     assert predict(curves, (1, 2), full=2)["b"].probability == pytest.approx(0)
-    assert predict(curves, (1, 2), full=3)["b"].probability == pytest.approx(0.1, abs=1e-6)
+    assert predict(curves, (1, 2), full=3)["b"].probability == pytest.approx(0.15, abs=1e-6)
 
 
 def test_a_prior_decides_where_curves_do_not():

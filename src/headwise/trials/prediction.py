@@ -30,7 +30,7 @@ ADVISED_PRIOR = 2.0
 
 #: Third, the share of probability that is spread equally while training is not over: curves of
 #: geometries cross later than any walk foretells.
-SURPRISE = 0.2
+SURPRISE = 0.3
 
 #: The last increments of each curve, from which the speed of the walk is read.
 RECENT = 4
