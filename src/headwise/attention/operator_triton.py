@@ -31,7 +31,7 @@ class Sizes:
 
 
 #: The arg-max is one product and one comparison for each score.
-ARGMAX = Sizes(128, 128, 8, 3)
+ARGMAX = Sizes(128, 128, 4, 3)
 #: Products of 16 bits, and of 32, whose tiles take twice the room.
 SHORT, LONG = Sizes(128, 64, 4, 3), Sizes(64, 64, 4, 2)
 
