@@ -53,7 +53,7 @@ def test_advice_that_is_the_usual_geometry_claims_no_evidence(headwise, tmp_path
     out = " ".join(headwise("advise", tmp_path / "t.npy", "--task", "classify").out.split())
     assert "Use 1 head of rank 64" in out
     assert "The rank that is enough leads to the usual geometry." in out
-    assert "beat the usual" not in out
+    assert "above the usual geometry" not in out
 
 
 def test_any_shape_is_offered_only_where_it_changes_the_rank(headwise):

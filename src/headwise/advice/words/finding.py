@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import fmean
 from typing import Any
 
 from headwise.advice.answer import Finding
@@ -45,11 +46,13 @@ def _evidence(v: Values) -> str:
         return "The rank that is enough leads to the usual geometry."
     if not v["tasks"]:
         return f"No trained {kind}{on} are on record; the rank alone leads here."
-    gains = ", ".join(f"{name} by {gain:.1f} ± {error:.1f}" for name, gain, error in v["gains"][:4])
+    mean = fmean(gain for _, gain, _ in v["gains"])
+    largest = sorted(v["gains"], key=lambda row: -abs(row[1]))[:4]
+    gains = ", ".join(f"{name} {gain:+.1f} ± {error:.1f}" for name, gain, error in largest)
     more = f" and {len(v['gains']) - 4} more" if len(v["gains"]) > 4 else ""
     return (
-        f"On trained {kind}{on}, the rank that such advice gives beat the usual one: "
-        f"{gains}{more} (points)."
+        f"On {len(v['gains'])} trained {kind}{on}, such advice scored {mean:.1f} points above the "
+        f"usual geometry on average: {gains}{more}."
     )
 
 
