@@ -1,4 +1,4 @@
-"""Other ways to cut a model, written anew for comparison at equal KV bytes.
+"""Other ways to cut a model, reimplemented for comparison at equal KV bytes.
 
 | name | keys | values | ranks |
 |---|---|---|---|
