@@ -27,6 +27,7 @@ from headwise.cli.reduce import reduce
 from headwise.cli.report import report
 from headwise.cli.reproduce import reproduce
 from headwise.cli.scan import scan
+from headwise.cli.serve import serve
 from headwise.cli.trial import trial
 from headwise.errors import HeadwiseError, ParameterError, StoppedError
 from headwise.faces import spoken
@@ -48,6 +49,9 @@ app.command("bound", short_help="Bound the error of low-rank heads, or the heads
 app.command("reproduce", short_help="Recompute figures and tables of the papers.")(reproduce)
 app.command("report", short_help="Write the report of the stored figures and tables.")(report)
 app.command("data", short_help="List real datasets, and how to get missing ones.")(data)
+app.command("serve", short_help="Open the local page: ask, look at laws, scans and exhibits.")(
+    serve
+)
 app.command("demo", short_help="Compare numpy, torch and headwise on one matrix.")(demo)
 
 

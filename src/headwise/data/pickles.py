@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,47 @@ import numpy as np
 from headwise.errors import BadInputError, UnreadableFileError
 
 
-def _empty_array(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
-    """The empty array that a pickled array begins as; its content follows as plain bytes."""
-    return np.empty((0,), dtype=np.uint8)
+class _Dtype:
+    """A pickled dtype: its code and byte order. numpy's own state setter trusts what it is given."""
+
+    def __init__(self, code: object, *_: object) -> None:
+        self._code, self._order = code, "="
+
+    def __setstate__(self, state: object) -> None:
+        order = state[1] if isinstance(state, tuple) and len(state) > 1 else None
+        order = order.decode("latin-1") if isinstance(order, bytes) else order
+        if order not in ("<", ">", "=", "|"):
+            raise pickle.UnpicklingError("a byte order")
+        self._order = order
+
+    def real(self) -> np.dtype:
+        """The dtype, if it is a plain number."""
+        code = self._code.decode("latin-1") if isinstance(self._code, bytes) else self._code
+        if not isinstance(code, str) or code not in _NUMBERS:
+            raise pickle.UnpicklingError("a dtype of plain numbers")
+        return np.dtype(code).newbyteorder("=" if self._order == "|" else self._order)
+
+
+class _Array:
+    """A pickled array: its state is checked before numpy sees it."""
+
+    def __init__(self, *_: object) -> None:
+        self.value = np.empty((0,), dtype=np.uint8)
+
+    def __setstate__(self, state: object) -> None:
+        _, shape, kind, by_column, content = state  # type: ignore[misc]
+        sound = isinstance(kind, _Dtype) and isinstance(content, bytes) and isinstance(shape, tuple)
+        if not sound or not all(type(size) is int and size >= 0 for size in shape):
+            raise pickle.UnpicklingError("an array")
+        dtype = kind.real()
+        if math.prod(shape) * dtype.itemsize != len(content):
+            raise pickle.UnpicklingError("an array of its own size")
+        order = "F" if by_column else "C"
+        self.value = np.frombuffer(content, dtype).reshape(shape, order=order).copy(order)
+
+
+class _Named:
+    """Stands for the class of arrays, which a pickled array only names."""
 
 
 def _latin1(text: str, encoding: str) -> bytes:
@@ -22,12 +61,16 @@ def _latin1(text: str, encoding: str) -> bytes:
     return text.encode("latin-1")
 
 
-#: The only names that a pickle of arrays, numbers, strings, lists and dictionaries needs.
+#: Codes of the dtypes that datasets of numbers use.
+_NUMBERS = frozenset(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
+
+#: The only names that a pickle of arrays, numbers, strings, lists and dictionaries needs. Each
+#: stands for code of ours, because numpy's own can be made to crash by a damaged state.
 _ALLOWED: dict[tuple[str, str], Any] = {
-    ("numpy.core.multiarray", "_reconstruct"): _empty_array,
-    ("numpy._core.multiarray", "_reconstruct"): _empty_array,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy._core.multiarray", "_reconstruct"): _Array,
+    ("numpy", "ndarray"): _Named,
+    ("numpy", "dtype"): _Dtype,
     ("_codecs", "encode"): _latin1,
 }
 
@@ -88,7 +131,16 @@ def read_plain_pickle(path: Path) -> dict[str, Any]:
             f"expected a dictionary in {path}, got {type(content).__name__}",
             hint="download it again",
         )
-    return {_text(key): value for key, value in content.items()}
+    return {_text(key): _plain(value) for key, value in content.items()}
+
+
+def _plain(value: Any) -> Any:
+    """The value with arrays in place of what stood for them."""
+    if isinstance(value, _Array):
+        return value.value
+    if isinstance(value, list | tuple):
+        return type(value)(_plain(one) for one in value)
+    return value
 
 
 def _text(key: object) -> str:

@@ -1,0 +1,44 @@
+"""headwise serve: the local page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from headwise.cli.options import whole_from
+
+Port = Annotated[
+    int,
+    typer.Option(
+        "--port",
+        parser=whole_from(0, 65535),
+        metavar="NUMBER",
+        help="Port to listen on; 0 chooses a free one.",
+    ),
+]
+Host = Annotated[
+    str,
+    typer.Option("--host", help="Interface to listen on; others than loopback need a token."),
+]
+Place = Annotated[
+    str | None,
+    typer.Option("--store", help="Store of scans and exhibits.", show_default="local results"),
+]
+NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")]
+Token = Annotated[
+    str | None, typer.Option("--token", help="What browsers must present; made if --host needs it.")
+]
+
+
+def serve(
+    port: Port = 8765,
+    host: Host = "127.0.0.1",
+    store: Place = None,
+    no_browser: NoBrowser = False,
+    token: Token = None,
+) -> None:
+    """Open the local page: ask for advice, look at laws, bounds, scans and exhibits."""
+    from headwise.web import serve as serve_page
+
+    serve_page(port=port, host=host, store=store, browser=not no_browser, token=token)

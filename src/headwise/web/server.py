@@ -1,0 +1,85 @@
+"""serve: open the page on this machine."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import webbrowser
+
+from headwise.errors import BadInputError, ParameterError, needs_extra
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(
+    *,
+    port: int = 8765,
+    host: str = "127.0.0.1",
+    store: str | os.PathLike[str] | None = None,
+    browser: bool = True,
+    token: str | None = None,
+) -> None:
+    """Serve the local page until it is stopped with Ctrl-C.
+
+    Args:
+        port: The port to listen on; 0 chooses a free one.
+        host: The interface to listen on. Anything but the loopback interface needs a token; one is
+            made and printed if none is given.
+        store: Where scans and exhibits are stored; by default the store of the command.
+        browser: Whether to open the page in a browser.
+        token: What a browser on another machine must present.
+
+    Raises:
+        MissingExtraError: If FastAPI, uvicorn or plotly are not installed.
+        ParameterError: If the port is out of range.
+        BadInputError: If the port is taken.
+    """
+    if not 0 <= port <= 65535:
+        raise ParameterError(
+            f"expected `port` between 0 and 65,535, got {port}", hint="pass another"
+        )
+    try:
+        import fastapi  # noqa: F401
+        import plotly  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        missing = needs_extra(error.name or "fastapi", "web")
+        raise missing from None
+    from headwise.runs import DEFAULT_STORE
+    from headwise.web.app import create_app
+
+    listening = _bound(host, port)
+    port = listening.getsockname()[1]
+    if host not in LOOPBACK and token is None:
+        token = secrets.token_urlsafe(24)
+    address = f"http://{host}:{port}/" + (f"?token={token}" if token else "")
+    app = create_app(store or DEFAULT_STORE, hosts_of(host, port), token)
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    print(f"headwise is at {address} (Ctrl-C ends it)", flush=True)
+    if browser:
+        threading.Timer(0.5, webbrowser.open, [address]).start()
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def hosts_of(host: str, port: int) -> list[str]:
+    """The Host headers by which a server on this interface is addressed."""
+    names = ["127.0.0.1", "localhost", "[::1]"] if host in LOOPBACK else [host]
+    if host in ("0.0.0.0", "::"):
+        names = ["127.0.0.1", "localhost", socket.gethostname()]
+    return [f"{name}:{port}" for name in names]
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise BadInputError(
+            f"cannot listen on {host}:{port} ({error.strerror})", hint="pass another port"
+        ) from None
+    return listening
