@@ -14,7 +14,7 @@ from headwise.errors import BadInputError, UnreadableFileError
 
 
 class _Dtype:
-    """A pickled dtype: its code and byte order. numpy's own state setter trusts what it is given."""
+    """A pickled dtype: its code and its byte order."""
 
     def __init__(self, code: object, *_: object) -> None:
         self._code, self._order = code, "="
@@ -31,7 +31,7 @@ class _Dtype:
         code = self._code.decode("latin-1") if isinstance(self._code, bytes) else self._code
         if not isinstance(code, str) or code not in _NUMBERS:
             raise pickle.UnpicklingError("a dtype of plain numbers")
-        return np.dtype(code).newbyteorder("=" if self._order == "|" else self._order)
+        return np.dtype(code if self._order in ("|", "=") else self._order + code)
 
 
 class _Array:
