@@ -22,6 +22,7 @@ RIGHT = {
     "bound": ("--width", "64", "--rank", "8"),
     "reproduce": ("rank2026/table_2",),
     "report": (),
+    "serve": ("--no-browser",),
     "data": (),
     "demo": (),
 }
@@ -129,6 +130,7 @@ WRONG = {
         "store": ("foo://x", ""),
     },
     "report": {"exhibits": ("foo",), "store": ("foo://x", "")},
+    "serve": {"port": ("abc", "1.5", "-1", "65536", ""), "store": ("foo://x", "")},
     "data": {},
     "demo": {
         "seed": ("abc", "1.5"),
@@ -146,6 +148,7 @@ ANY_TEXT = {
     "reduce": {"model", "out", "report"},
     "reproduce": {"out"},
     "report": {"out"},
+    "serve": {"host", "token"},
     "data": {"folder"},
 }
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headwise.cli.options import whole_from
+from headwise.cli.options import store_place, whole_from
 
 Port = Annotated[
     int,
@@ -23,7 +23,13 @@ Host = Annotated[
 ]
 Place = Annotated[
     str | None,
-    typer.Option("--store", help="Store of scans and exhibits.", show_default="local results"),
+    typer.Option(
+        "--store",
+        parser=store_place,
+        metavar="PLACE",
+        help="Store of scans and exhibits: a path, or postgresql://HOST/DATABASE.",
+        show_default="local results",
+    ),
 ]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")]
 Token = Annotated[

@@ -68,14 +68,15 @@ class Reproduction:
         """Return what differs from print, cell by cell, and the remarks."""
         from headwise.papers.comparison import STAR, comparison_table
 
-        lines = []
+        lines, starred = [], False
         for one in self.exhibits:
             differing = [cell for cell in one.shown.cells if cell.differs]
             if differing:
                 lines.append(f"{one.name} at scale {one.wanted.scale.value} differs from print in:")
-                lines += [comparison_table(differing).text(), STAR]
+                lines.append(comparison_table(differing).text())
+                starred = True
             lines += [f"• {remark}" for remark in one.shown.remarks]
-        return "\n".join(lines)
+        return "\n".join([*lines, STAR] if starred else lines)
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain numbers, lists and words."""
