@@ -84,7 +84,7 @@ def test_a_language_model_is_tried():
         (["some text"] * 12, [0, 1, 2], Frame(), "expected 12 class numbers"),
         (["some text"] * 12, [-1, 1] * 6, Frame(), "numbered from 0"),
         ("a\nb", None, Frame(length=64), "expected at least"),
-        (torch.zeros(12, 1, 4, 4), [0, 1] * 6, Frame(patch=3), "do not tile"),
+        (torch.zeros(12, 1, 4, 4), [0, 1] * 6, Frame(patch=3), "a patch that divides"),
     ],
 )
 def test_bad_data_gets_one_clear_line(inputs, labels, frame, message):
