@@ -15,6 +15,7 @@ from headwise.geometry import HeadGeometry
 from headwise.models import EncoderStack
 from headwise.training import Settings
 from headwise.trials import OwnTraining, splits, trial, trial_of, usual
+from headwise.trials.prediction import SURPRISE
 from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.prediction import predict
 
@@ -138,7 +139,8 @@ HOW = OwnTraining(steps=120, rate=3e-2)
 def test_own_models_are_ranked_by_what_they_can_learn():
     found = trial_of(Own, batches, GEOMETRIES, training=HOW)
     assert found.best.geometry.qk_rank == 8
-    assert found.best.probability > 0.95
+    # Others were stopped early, so a share of the probability stays with them.
+    assert 0.75 < found.best.probability <= 1 - SURPRISE * 2 / 3
     assert found.measure == "loss"
 
 
