@@ -15,9 +15,8 @@ from headwise.geometry import HeadGeometry
 from headwise.models import EncoderStack
 from headwise.training import Settings
 from headwise.trials import OwnTraining, splits, trial, trial_of, usual
-from headwise.trials.prediction import SURPRISE
 from headwise.trials.ensembles import EnsembleRunner
-from headwise.trials.prediction import predict
+from headwise.trials.prediction import SURPRISE, predict
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = torch.rand(40, 1, 4, 4, generator=GENERATOR)
