@@ -74,7 +74,7 @@ function show(found) {
   answer = found;
   limits();
   element("answer").hidden = false;
-  element("question").textContent = found.question;
+  element("question").textContent = found.question.replaceAll("`", "");
   element("verdict").textContent = found.answer;
   element("caveat").textContent = found.caveat || "";
   element("reasons").replaceChildren(...found.reasons.map((words) => {

@@ -48,6 +48,8 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 export function draw(place, data, layout, alternative) {
   place.setAttribute("aria-label", alternative);
+  // Powers of two on logarithmic axes: head dimensions are often those.
+  const ticks = (given) => (given?.type === "log" ? { dtick: Math.log10(2) } : {});
   const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--line") };
   const styled = {
     ...layout,
@@ -56,7 +58,7 @@ export function draw(place, data, layout, alternative) {
     font: { family: "system-ui, sans-serif", color: colour("--text") },
     margin: { l: 60, r: 20, t: 50, b: 50 },
     legend: { orientation: "h", y: -0.25 },
-    xaxis: { ...axis, ...layout.xaxis },
+    xaxis: { ...axis, ...ticks(layout.xaxis), ...layout.xaxis },
     yaxis: { ...axis, ...layout.yaxis },
   };
   Plotly.react(place, data, styled, { responsive: true, displaylogo: false });

@@ -56,7 +56,7 @@ async function picture(n, d, mask) {
   const found = await get(`/api/head?length=${n}&head_dim=${d}&mask=${mask}&seed=${seed}`);
   const lit = new Set(found.used);
   const top = [Array.from({ length: n }, (_, column) => (lit.has(column) ? 1 : 0))];
-  const map = { type: "heatmap", showscale: false, colorscale: "Blues", hoverinfo: "x+y+z" };
+  const map = { type: "heatmap", showscale: false, colorscale: [[0, "rgba(128,128,128,.08)"], [1, "#2a6fb0"]], hoverinfo: "x+y+z" };
   draw(element("head"), [
     { ...map, z: found.weights, yaxis: "y" },
     { ...map, z: top, yaxis: "y2", colorscale: [[0, "rgba(128,128,128,.15)"], [1, "#e07a1f"]] },
