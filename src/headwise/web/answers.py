@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import headwise
@@ -67,24 +67,34 @@ def simulated_head(length: int, head_dim: int, mask: MaskName, seed: int) -> dic
     }
 
 
+@lru_cache(maxsize=256)
 def bounds(width: int, error: float) -> dict[str, Any]:
     """The heads that an error needs, for every rank below the width."""
-    ranks = sorted({round(2 ** (k / 4)) for k in range(4 * 14)} & set(range(1, width)))
+    ranks = sorted({round(2 ** (k / 2)) for k in range(2 * 14)} & set(range(1, width)))
     curve = [(rank, _log_heads(width, rank, error)) for rank in ranks]
-    points = []
-    for name, known_width, rank, heads in KNOWN_MODELS:
-        least = headwise.bound(known_width, rank, heads=heads).as_json()["error_lower_bound"]
-        points.append(
-            {"name": name, "width": known_width, "rank": rank, "heads": heads, "error": least}
-        )
     known = [(rank, value) for rank, value in curve if value is not None]
     return {
         "width": width,
         "error": error,
         "rank": [rank for rank, _ in known],
         "log10_heads": [value for _, value in known],
-        "models": points,
+        "models": known_models(),
     }
+
+
+@cache
+def known_models() -> list[dict[str, Any]]:
+    """The least error that the heads of known models leave, one layer."""
+    return [
+        {
+            "name": name,
+            "width": width,
+            "rank": rank,
+            "heads": heads,
+            "error": headwise.bound(width, rank, heads=heads).as_json()["error_lower_bound"],
+        }
+        for name, width, rank, heads in KNOWN_MODELS
+    ]
 
 
 def _log_heads(width: int, rank: int, error: float) -> float | None:
