@@ -109,6 +109,8 @@ def known() -> dict[str, str]:
         "trial",
         "rank",
         "scan",
+        "reduce",
+        "serve",
         "law",
         "bound",
         "reproduce",

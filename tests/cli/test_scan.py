@@ -166,8 +166,8 @@ def test_a_model_too_large_is_refused_before_loading(checkpoint, capsys, monkeyp
     code, printed = run(capsys, *usual(checkpoint))
     assert code == 1
     assert re.search(
-        r"[\d,]+ parameters in float32 need \d+ kB of memory, 30 kB is free; in bfloat16 it needs "
-        r"\d+ kB; choose a model of at most 6,000 parameters",
+        r"[\d,]+ parameters in float32 need [\d.]+ kB of memory, 30 kB is free; "
+        r"in bfloat16 it needs \d+ kB; choose a model of at most 6,000 parameters",
         printed.err,
     )
 

@@ -77,9 +77,9 @@ def test_a_model_that_is_not_a_decoder_has_no_mask(config, write):
         (models.QWEN2_VL, "This judges the outer config, not vision_config."),
         (
             models.WHISPER,
-            "This judges the encoder. For the decoder pass mask=causal and length=448.",
+            "This judges the encoder. For the decoder pass `mask=causal` and `length=448`.",
         ),
-        (models.T5, "This judges the encoder. For the decoder pass mask=causal."),
+        (models.T5, "This judges the encoder. For the decoder pass `mask=causal`."),
         (
             models.WHISPER | {"decoder_attention_heads": 4},
             "This judges the encoder. The decoder's 4 heads are not judged.",
@@ -112,7 +112,7 @@ def test_the_length_of_an_encoder_is_that_of_its_source(write):
             models.MISTRAL,
             "at most 4,096 tokens back. FLOPs and the law use the whole context of 32,768",
         ),
-        (models.MISTRAL, "pass length=4096 for a layer with the window."),
+        (models.MISTRAL, "pass `length=4096` for a layer with the window."),
         (models.GEMMA3, "at most 1,024 tokens back in 5 of 6 layers."),
         (models.GPT_OSS, "at most 128 tokens back in 12 of 24 layers."),
     ],

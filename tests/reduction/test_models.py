@@ -129,7 +129,7 @@ def test_a_small_cut_costs_about_what_is_predicted(tiny, batches):
 def test_budgets_that_cannot_be_met_name_the_smallest(tiny, batches):
     curves = curves_of(tiny("llama"), batches, "pairs")
     with pytest.raises(
-        BadInputError, match=r"kv_bytes of at least 32 \(50%\), got 6 of 64; pass 32"
+        BadInputError, match=r"`kv_bytes` of at least 32 \(50%\), got 6 of 64; pass 32"
     ):
         plan(curves, Budget(kv_bytes="10%"), itemsize=1, step=4)
     with pytest.raises(ParameterError, match="rank of at least 8, got 4"):

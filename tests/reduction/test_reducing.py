@@ -135,7 +135,7 @@ def test_bad_input_is_one_line(tiny, tokenizer, tmp_path):
         reduce_model(model, TEXT, tokenizer=tokenizer, keys="factors", **SMALL)
     with pytest.raises(ParameterError, match="expected a tokenizer"):
         reduce_model(model, TEXT, **SMALL)
-    with pytest.raises(BadInputError, match="kv_bytes of at least"):
+    with pytest.raises(BadInputError, match="`kv_bytes` of at least"):
         reduce_model(model, TEXT, tokenizer=tokenizer, **SMALL | {"kv_bytes": "1%"})
     with pytest.raises(BadInputError, match="headwise reduce wrote"):
         headwise.load(tmp_path / "there")

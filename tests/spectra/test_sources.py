@@ -14,9 +14,8 @@ BAD = [
     (torch.zeros(3), r"shape \(3,\); pass at least two dimensions"),
     (torch.zeros(0, 3), r"empty, shape \(0, 3\)"),
     (torch.zeros(2, 0, 3, 3), "empty"),
-    (torch.ones(3, 3, dtype=torch.int64), "dtype int64; pass float64"),
+    (torch.full((3, 3), 2**53 + 1), "whole numbers above"),
     (torch.ones(3, 3, dtype=torch.complex128), "dtype complex128; pass float64"),
-    (torch.ones(3, 3, dtype=torch.bool), "dtype bool"),
     (torch.full((3, 3), math.nan), "NaN or infinity in 3 rows"),
     (torch.eye(20).double().index_fill(0, torch.tensor([4]), math.inf), "infinity in 1 row;"),
     (np.array([["a", "b"]]), "not a numeric array"),
@@ -91,3 +90,10 @@ def test_numpy_and_gradients_are_welcome():
 def test_not_contiguous_input():
     matrix = torch.randn(40, 40, dtype=torch.float64)
     assert int(count(matrix.mT)) == int(count(matrix[::2, ::2])) * 2 == 40
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool, torch.uint8])
+def test_whole_numbers_are_counted_as_float64(dtype):
+    whole = torch.tensor([[1, 0, 1], [0, 1, 1], [1, 1, 2]]).to(dtype)
+    found = count(whole, 1e-9)
+    assert int(found) == int(count(whole.double(), 1e-9))

@@ -46,7 +46,7 @@ def test_a_plain_number_is_an_absolute_tolerance():
     matrix = torch.diag(torch.tensor([1.0, 1e-3, 1e-6], dtype=torch.float64))
     for ask in (lambda t: count(matrix, t), lambda t: measure(matrix, t).rank):
         assert [int(ask(t)) for t in (0.1, 1e-4, 1e-7)] == [1, 2, 3]
-    with pytest.raises(BadInputError, match="positive number, got -1"):
+    with pytest.raises(BadInputError, match="above zero, got -1"):
         count(matrix, -1.0)
 
 

@@ -88,7 +88,7 @@ class _Reported(NoProgress):
 
 
 class Jobs:
-    """Runs jobs one after the other in a thread of its own.
+    """Run queued jobs in one background thread, the first one first.
 
     Example:
         >>> jobs = Jobs()

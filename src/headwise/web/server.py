@@ -35,6 +35,12 @@ def serve(
         MissingExtraError: If FastAPI, uvicorn or plotly are not installed.
         ParameterError: If the port is out of range.
         BadInputError: If the port is taken.
+
+    Example:
+        >>> serve(port=70_000)
+        Traceback (most recent call last):
+        ...
+        headwise.errors.ParameterError: expected `port` between 0 and 65,535, got 70000; ...
     """
     if not 0 <= port <= 65535:
         raise ParameterError(
