@@ -5,13 +5,13 @@ BIN := .venv/bin
 # Python compiles what it imports; compiling every file of every package takes a minute.
 PIP := @$(BIN)/pip --disable-pip-version-check install --no-compile --quiet --quiet -c constraints.txt
 
-.PHONY: demo test test-all quick-tests all-tests check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records attack
+.PHONY: demo test test-all quick-tests all-tests coverage check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records attack
 
 demo: .venv/.runs
 	@$(BIN)/headwise advise --out local/advice.html
 
 # What people run: a few minutes. test-all adds kills, clusters, end-to-end runs and
-# documentation drift, with coverage, and is what .ci/run calls. Checks run beside the tests:
+# documentation drift, and is what .ci/run calls. Checks run beside the tests:
 # the type checker keeps one core busy for most of a minute.
 test: .venv/.develops
 	@$(MAKE) --no-print-directory --jobs=2 check quick-tests
@@ -24,10 +24,16 @@ PYTEST := $(BIN)/pytest -n auto --dist loadgroup -q
 quick-tests: .venv/.develops
 	$(PYTEST) -m "not slow"
 
-# From Python 3.12 on, coverage can count without tracing, which costs a third of the time.
+# Coverage by tracing costs a third of the time, so test-all measures it from Python 3.12 on, where it
+# can count without tracing. `make coverage` measures it on any version.
+COVERED := --cov=headwise --cov-report=term:skip-covered
 all-tests: .venv/.develops
-	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
-	  $(PYTEST) --cov=headwise --cov-report=term:skip-covered
+	if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 12))'; \
+	then COVERAGE_CORE=sysmon $(PYTEST) $(COVERED); \
+	else $(PYTEST); fi
+
+coverage: .venv/.develops
+	$(PYTEST) $(COVERED)
 
 check: lint types contract
 
