@@ -9,6 +9,7 @@ norm of their residual, because the next norm divides by it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -94,12 +95,10 @@ class _Stream:
         """Return the input of the output map of a layer, without passing it."""
         seen: list[Tensor] = []
         hook = output.register_forward_pre_hook(_stopping(seen))
-        try:
+        # The hook stops the block once it has the input.
+        with suppress(_EnoughError):
             block(self.states, **self.named)
-        except _EnoughError:
-            pass
-        finally:
-            hook.remove()
+        hook.remove()
         return seen[0]
 
 

@@ -6,16 +6,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: Each of these made readers read a sentence twice. docs/writing.md says what to write instead.
-ARCHAIC = re.compile(
-    r"\b(whoever|whomever|be they|dearer|dearest|none later|lest|thereof|therein|thereby|whereby"
-    r"|wherein|whence|hither|thither|amongst|whilst|nought|naught|betwixt|fared|afresh|anew"
-    r"|(?:has|have|had) (?:a|no) words? for|(?:is|are|be) told(?! apart)|for want of"
-    r"|(?:learnt|learn|learned) by heart|in vain|(?:is|are) said of|said where"
-    r"|becomes? of (?:a|the|it|them)|come of it|own start"
-    r"|(?:of|by) (?:its|their|his) own(?! [a-z])|by two roads|may be believed)\b",
-    re.IGNORECASE,
-)
+#: Patterns, one a line. Each made readers read a sentence twice; docs/writing.md says what to
+#: write instead.
+LIST = Path(__file__).with_name("archaic_words.txt").read_text().split("\n")
+ARCHAIC = re.compile(rf"\b({'|'.join(filter(None, LIST))})\b", re.IGNORECASE)
 
 #: Files that quote such words, or that are made by programs.
 EXEMPT = {"docs/writing.md", "tests/architecture/test_words.py", "tests/cli/test_advise.py"}
@@ -47,9 +41,8 @@ def test_no_text_uses_archaic_words():
 
 
 def test_archaic_words_are_noticed():
-    assert archaic("Plain.\nWhoever reads this is\ntold a riddle.") == [
-        "2: Whoever reads this is",
-    ]
+    planted = LIST[0].capitalize()
+    assert archaic(f"Plain.\n{planted} reads\nthis.") == [f"2: {planted} reads"]
     assert archaic("It has no word\nfor 7 heads") == ["1: It has no word"]
     assert archaic("Each layer has its own stream; a told story; lesson") == []
 

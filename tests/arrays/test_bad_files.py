@@ -66,7 +66,7 @@ WRITERS = {
 }
 
 
-def refused(path, match):
+def assert_refused(path, match):
     with pytest.raises(UnreadableFileError, match=match) as error:
         read_array(path)
     assert "\n" not in str(error.value)
@@ -74,25 +74,27 @@ def refused(path, match):
 
 
 def test_absent(tmp_path):
-    refused(tmp_path / "a.npy", r"there is no file .*; pass the path of a file ending in \.npy")
+    assert_refused(
+        tmp_path / "a.npy", r"there is no file .*; pass the path of a file ending in \.npy"
+    )
 
 
 def test_a_folder(tmp_path):
-    refused(tmp_path, "is a folder; pass a file in it that ends in")
+    assert_refused(tmp_path, "is a folder; pass a file in it that ends in")
 
 
 def test_not_a_regular_file(tmp_path):
     import os
 
     os.mkfifo(tmp_path / "a.npy")
-    refused(tmp_path / "a.npy", "is not a regular file")
+    assert_refused(tmp_path / "a.npy", "is not a regular file")
 
 
 @pytest.mark.parametrize("ending", WRITERS)
 def test_empty(tmp_path, ending):
     path = tmp_path / f"a{ending}"
     path.touch()
-    refused(path, "is empty, 0 bytes; copy it or save it again")
+    assert_refused(path, "is empty, 0 bytes; copy it or save it again")
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -102,7 +104,7 @@ def test_renamed_between_formats(tmp_path, name, content):
     if name == content:
         assert torch.equal(read_array(path).double(), torch.eye(3).double())
     else:
-        refused(path, rf"is not an? .*: it looks like an? .*; rename it to a\{content}$")
+        assert_refused(path, rf"is not an? .*: it looks like an? .*; rename it to a\{content}$")
 
 
 @pytest.mark.parametrize(
@@ -125,13 +127,19 @@ def test_renamed_between_formats(tmp_path, name, content):
 )
 @pytest.mark.parametrize("ending", WRITERS)
 def test_something_else_by_a_known_name(tmp_path, write, match, ending):
-    refused(written(tmp_path / f"a{ending}", write), match)
+    assert_refused(written(tmp_path / f"a{ending}", write), match)
 
 
 def test_unknown_endings_say_what_the_file_is(tmp_path):
-    refused(written(tmp_path / "a.bin", write_torch), r"'\.bin'.*PyTorch file; rename it to a\.pt")
-    refused(written(tmp_path / "a", write_npy), r"ends in ''.*NumPy array; rename it to a\.npy")
-    refused(written(tmp_path / "a.csv", lambda p: p.write_text("1,2")), "looks like text; save")
+    assert_refused(
+        written(tmp_path / "a.bin", write_torch), r"'\.bin'.*PyTorch file; rename it to a\.pt"
+    )
+    assert_refused(
+        written(tmp_path / "a", write_npy), r"ends in ''.*NumPy array; rename it to a\.npy"
+    )
+    assert_refused(
+        written(tmp_path / "a.csv", lambda p: p.write_text("1,2")), "looks like text; save"
+    )
 
 
 def test_endings_may_be_in_capitals(tmp_path):
@@ -144,13 +152,13 @@ def test_truncated(tmp_path, ending, kept):
     path = written(tmp_path / f"a{ending}", WRITERS[ending])
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * kept)])
-    refused(path, "damaged|bytes of numbers|looks like")
+    assert_refused(path, "damaged|bytes of numbers|looks like")
 
 
 def test_truncated_numbers_are_counted(tmp_path):
     path = written(tmp_path / "a.npy", write_npy)
     path.write_bytes(path.read_bytes()[:-20])
-    refused(path, "expected 72 bytes of numbers in .*, got 52; copy it or save it again")
+    assert_refused(path, "expected 72 bytes of numbers in .*, got 52; copy it or save it again")
 
 
 def test_a_header_that_promises_too_much_allocates_nothing(tmp_path):
@@ -158,7 +166,7 @@ def test_a_header_that_promises_too_much_allocates_nothing(tmp_path):
     with path.open("wb") as file:
         header = {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**9)}
         np.lib.format.write_array_header_1_0(file, header)
-    refused(path, "expected 8000000000000000000 bytes of numbers in .*, got 0")
+    assert_refused(path, "expected 8000000000000000000 bytes of numbers in .*, got 0")
 
 
 def test_a_wrong_safetensors_header_is_refused(tmp_path):
@@ -169,7 +177,7 @@ def test_a_wrong_safetensors_header_is_refused(tmp_path):
     text = json.dumps(header).encode()
     path = tmp_path / "a.safetensors"
     path.write_bytes(len(text).to_bytes(8, "little") + text + body[8 + size :])
-    refused(path, "is damaged")
+    assert_refused(path, "is damaged")
 
 
 def test_object_arrays_are_not_unpickled(tmp_path):
@@ -187,12 +195,12 @@ def test_a_member_of_an_archive_is_named(tmp_path):
 
 def test_weights_with_other_objects_are_refused_and_the_object_named(tmp_path):
     torch.save({"a": torch.eye(2), "b": np.eye(2)}, tmp_path / "a.pt")
-    refused(tmp_path / "a.pt", r"asks for numpy\..*nothing was executed.*save only tensors")
+    assert_refused(tmp_path / "a.pt", r"asks for numpy\..*nothing was executed.*save only tensors")
 
 
 def test_files_without_arrays(tmp_path):
     torch.save({"step": 3}, tmp_path / "a.pt")
-    refused(tmp_path / "a.pt", "holds no array; pass a file that holds one")
+    assert_refused(tmp_path / "a.pt", "holds no array; pass a file that holds one")
 
 
 @pytest.mark.parametrize("ending", [".pt", ".npz"])

@@ -137,7 +137,8 @@ def test_what_cannot_be_done_is_one_line(headwise, arguments, words):
 @pytest.mark.parametrize("name", ["nowhere/law.png", "folder.png"])
 def test_a_figure_that_cannot_be_written_is_refused_before_the_answer(headwise, tmp_path, name):
     (tmp_path / "folder.png").mkdir()
-    headwise("law", "--length", "100", "--plot", tmp_path / name).one_line(1)
+    refusal = headwise("law", "--length", "100", "--plot", tmp_path / name).one_line(1)
+    assert "cannot write" in refusal
 
 
 def test_the_legend_of_the_plot_names_the_marks_in_any_encoding():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from headwise.cli.console import UsageError, note, print_json, screen
-from headwise.cli.options import tokenizer_name, whole, whole_from
+from headwise.cli.options import AsJson, tokenizer_name, whole, whole_from
 from headwise.masks import MaskName
 
 if TYPE_CHECKING:
@@ -126,7 +126,6 @@ Export = Annotated[
     Literal["torch", "qwen3", "mistral", "deepseek_v3", "bert", "vit", "timm"] | None,
     _option("--export", "Print the layer as Python code (torch, timm) or a config (others)."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def advise(

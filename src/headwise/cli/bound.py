@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from headwise.cli.console import UsageError
-from headwise.cli.options import number_above, number_in, whole_from
+from headwise.cli.options import AsJson, number_above, number_in, whole_from
 
 if TYPE_CHECKING:
     from headwise import Bound
@@ -48,7 +48,6 @@ ValuesOf = Annotated[
     Literal["any", "identity"],
     typer.Option("--values", help="Value matrices: any form, or multiples of I."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 _POWERS = {10**12: "trillion", 10**9: "billion", 10**6: "million"}
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

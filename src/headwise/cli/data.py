@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from headwise.cli.options import AsJson
+
 Folder = Annotated[
     Path | None,
     typer.Argument(
@@ -15,7 +17,6 @@ Folder = Annotated[
         show_default="the variable HEADWISE_DATA, or data",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def data(folder: Folder = None, as_json: AsJson = False) -> None:

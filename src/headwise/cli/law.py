@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwise.cli.options import figure_file, number_in, whole_from
+from headwise.cli.options import AsJson, figure_file, number_in, whole_from
 from headwise.errors import BadInputError
 from headwise.masks import MaskName
 
@@ -56,7 +56,6 @@ Masked = Annotated[
     MaskName,
     typer.Option("--mask", help="causal: a token attends to itself and earlier ones."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def law(

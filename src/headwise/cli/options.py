@@ -6,8 +6,20 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import typer
+
+#: Options that several commands share.
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="Folder of a checkpoint, a GGUF file, or a hub id when online.",
+        show_default=False,
+    ),
+]
 
 _SUFFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12}
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headwise.cli.options import matching, number_above, number_in
+from headwise.cli.options import AsJson, matching, number_above, number_in
 from headwise.rank_arguments import refuse_mixtures
 
 #: Rules for masks and tolerances.
@@ -81,7 +81,6 @@ ToleranceText = Annotated[
         "dtype is the share that the file's dtype rounds away.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def rank(

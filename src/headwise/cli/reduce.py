@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from headwise.cli.console import UsageError, quieten_transformers
-from headwise.cli.options import amount, number_above, whole_from
+from headwise.cli.options import AsJson, Model, amount, number_above, whole_from
 
 if TYPE_CHECKING:
     from headwise.reduction import Reduction
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="Folder of a checkpoint, a GGUF file, or a hub id when online.",
-        show_default=False,
-    ),
-]
 Text = Annotated[
     str,
     typer.Option(
@@ -136,7 +128,6 @@ Seed = Annotated[
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write a report with figures: report.html.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def reduce(

@@ -10,6 +10,7 @@ import typer
 
 from headwise.cli.console import UsageError
 from headwise.cli.options import (
+    AsJson,
     cluster_address,
     device_name,
     matching,
@@ -109,7 +110,6 @@ ListOnly = Annotated[
         "--list", help="List the exhibits; with names or --store, also what the store holds."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 #: The default folder for figures and the report.
 OUT = Path("exhibits")

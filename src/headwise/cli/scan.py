@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headwise.cli.console import UsageError, quieten_transformers
-from headwise.cli.options import figure_file, store_place, whole_from
+from headwise.cli.options import AsJson, Model, figure_file, store_place, whole_from
 
 if TYPE_CHECKING:
     from headwise.probing import Inputs, Scan
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="Folder of a checkpoint, a GGUF file, or a hub id when online.",
-        show_default=False,
-    ),
-]
 Text = Annotated[str | None, typer.Option("--text", help="Scan on this text file; - reads stdin.")]
 Images = Annotated[Path | None, typer.Option("--images", help="Scan on the images of a folder.")]
 Ids = Annotated[
@@ -71,7 +63,6 @@ StorePlace = Annotated[
         show_default=".headwise/results.db",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def scan(

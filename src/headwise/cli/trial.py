@@ -12,6 +12,7 @@ import typer
 
 from headwise.cli.console import UsageError
 from headwise.cli.options import (
+    AsJson,
     cluster_address,
     device_name,
     figure_file,
@@ -113,7 +114,6 @@ Plot = Annotated[
         help="Draw the curves into a .png, .svg or .pdf file.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def trial(

@@ -131,7 +131,7 @@ def legend(answer: Answer) -> list[str]:
     return [
         "rank: head dimension of queries and keys.",
         "mixing: rank of a head's attention matrix before training, in % of its maximum.",
-        "lookup: smallest possible error in picking out a single token; 0 is exact.",
+        "lookup: error in picking out one token. 0: exact; ≥ x: at least x, by theory.",
         f"enough: whether the rank {enough}{least}.",
     ]
 

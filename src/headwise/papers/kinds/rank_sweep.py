@@ -163,7 +163,7 @@ class RankSweep:
         miniature: The values in miniature; the same if none are given.
         head_dims: The head dimensions at the printed size.
         alike: A claim that all curves are alike, and its place.
-        more: What is said at the printed size only.
+        more: Remarks that are shown at the printed size only.
         tables: Tables beside the figure.
         printed: The name of the printed table.
     """
