@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from headwise.attention import HeadGeometry, LatentGeometry
 from headwise.errors import BadInputError
+from headwise.geometry import usual
 
 sizes = st.integers(1, 40)
 
@@ -38,6 +39,20 @@ def test_grouping_shrinks_the_cache():
     assert full.grouped(2).cache_bytes_per_token(4) * 4 == full.cache_bytes_per_token(4)
 
 
+@given(st.integers(1, 10_000))
+def test_the_usual_heads_fill_the_width_where_a_head_dimension_near_64_can(width):
+    found = usual(width)
+    near = [rank for rank in range(43, 97) if width % rank == 0]
+    assert found.heads * found.qk_rank == width or not near
+    assert found.qk_rank == 64 or width % 64
+    assert found.qk_rank == width or width > 64
+
+
+@pytest.mark.parametrize(("width", "shape"), [(96, (2, 48)), (160, (2, 80)), (257, (4, 64))])
+def test_the_usual_head_dimension_is_the_divisor_nearest_to_64(width, shape):
+    assert (usual(width).heads, usual(width).qk_rank) == shape
+
+
 class TestLatent:
     geometry = LatentGeometry(7168, 128, 128, 192, 128, kv_latent=512, q_latent=1536, rope_rank=64)
 
@@ -66,7 +81,7 @@ REFUSALS = {
     ),
     "zero rank": (
         lambda: HeadGeometry(64, 8, 8, 0, 8),
-        "expected a whole number of at least 1 for qk_rank, got 0; pass for example qk_rank=8",
+        "expected qk_rank of at least 1, got 0; pass 1 or more",
     ),
     "true heads": (lambda: HeadGeometry(64, True, 1, 8, 8), "for heads, got True"),
     "indivisible width": (
@@ -83,11 +98,11 @@ REFUSALS = {
     ),
     "zero latent": (
         lambda: LatentGeometry(64, 8, 8, 8, 8, 0, None, 2),
-        "expected a whole number of at least 1 for kv_latent, got 0",
+        "expected kv_latent of at least 1, got 0",
     ),
     "zero query latent": (
         lambda: LatentGeometry(64, 8, 8, 8, 8, 8, 0, 2),
-        "expected a whole number of at least 1 for q_latent, got 0",
+        "expected q_latent of at least 1, got 0",
     ),
 }
 

@@ -256,7 +256,7 @@ REFUSALS = {
     ),
     "unknown name": (
         lambda: logits(gaussian(3, 4), gaussian(3, 4), mask="prefix"),
-        "expected mask none, causal, window:128 or causal.window:128, got 'prefix'",
+        "expected `mask` none, causal, window:128 or causal.window:128, got 'prefix'",
     ),
     "empty window": (
         lambda: SlidingWindow(0),

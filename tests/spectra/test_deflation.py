@@ -1,6 +1,9 @@
+import numpy as np
 import pytest
 import torch
+from benchmarks.attack.oracle import exact_count
 
+from headwise.spectra import deflation
 from headwise.spectra.deflation import count_by_deflation, smallest_singular_value, triangles
 from headwise.spectra.inertia import count_by_inertia, positive_eigenvalues
 from oracles import causal, normal, planted, random_head_logits, singular_values, svd_rank
@@ -129,3 +132,64 @@ def test_triangles_are_counted_without_a_first_factorisation(n, temperature):
         wanted = svd_rank(matrix[None])
         assert found is None or found.low <= int(wanted) <= found.high
     assert count_by_deflation(lower[None].clone(), 1e-8) is not None
+
+
+@pytest.mark.parametrize("decades", [8.3, 9.0, 15.0])
+def test_a_few_weak_directions_need_no_second_factorisation(decades, monkeypatch):
+    values = torch.ones(1, 200, dtype=torch.float64)
+    values[0, 170:] = 10 ** torch.linspace(-3.0, -decades, 30, dtype=torch.float64)
+    matrix = planted(values, 200, 200, seed=3)[0]
+    found = count_by_deflation(matrix[None].clone(), 1e-8, rounds=0)
+    assert found is not None
+    assert found.low == found.high == int((values >= 1e-8).sum()) < 200
+    assert found.delta <= 1e-11
+    monkeypatch.setattr(deflation, "LARGEST_BASIS", 0.0)
+    assert count_by_deflation(matrix[None].clone(), 1e-8, rounds=0) is None
+
+
+@pytest.mark.parametrize("weak", [1e-7, 1e-8, 1e-9, 1e-17])
+def test_a_basis_of_the_weak_directions_keeps_small_values_apart(weak):
+    # Columns of W that are large and nearly parallel: without refinement δ is too large.
+    n, few = 120, 3
+    strong = normal(1, n - few, n - few, seed=0)[0].triu() + 40 * torch.eye(n - few).double()
+    inner = strong @ (1e5 * torch.ones(n - few, few).double() + normal(1, n - few, few, seed=1)[0])
+    triangle = torch.zeros(n, n, dtype=torch.float64)
+    triangle[: n - few, : n - few], triangle[: n - few, n - few :] = strong, inner
+    triangle /= torch.linalg.matrix_norm(triangle)
+    triangle[n - few :, n - few :] = torch.diag(torch.tensor([1.0, 1e3, 1e6])).double() * weak
+    found = count_by_deflation(triangle.mT[None].clone(), 1e-8)
+    assert found is not None
+    assert found.low <= int(svd_rank(triangle)) <= found.high
+
+
+#: Nearly dependent rows whose computed triangle ends in zeros, though the matrix has full rank.
+HIDDEN = (
+    ([[0.5, 0.5], [0.5, 0.49999999999999994]], 1.0765753044607595e-20),
+    ([[4.000000000000001, 6.0], [6.000000000000001, 8.999999999999998]], 9.169362066936694e-19),
+    (
+        [[0.35774813957259866, 0.3577481395725987], [0.8319820431690634, 0.8319820431690634]],
+        2.6844892574151328e-17,
+    ),
+)
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), HIDDEN)
+def test_a_tolerance_below_rounding_is_not_certified(rows, epsilon):
+    """Deflation once counted 1 here, with a δ far above ε; the truth is 2."""
+    matrix = torch.tensor(rows, dtype=torch.float64)
+    assert exact_count(matrix.numpy(), epsilon) == 2
+    found = count_by_deflation(matrix[None].clone(), epsilon)
+    assert found is None or found.low <= 2 <= found.high
+
+
+def test_last_bits_never_mislead_deflation():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n = int(rng.integers(2, 7))
+        matrix = np.outer(rng.integers(1, 4, n), rng.integers(1, 4, n)).astype(float)
+        for i, j in rng.integers(0, n, (3, 2)):
+            matrix[i, j] = np.nextafter(matrix[i, j], rng.choice([0.0, 10.0]))
+        epsilon = 10.0 ** rng.uniform(-20, -12)
+        found = count_by_deflation(torch.from_numpy(matrix)[None].clone(), epsilon)
+        if found is not None:
+            assert found.low <= exact_count(matrix, epsilon) <= found.high

@@ -27,8 +27,9 @@ TORCH = Format("a PyTorch file", (".pt", ".pth"))
 SAFETENSORS = Format("a safetensors file", (".safetensors",))
 FORMATS = (NPY, NPZ, TORCH, SAFETENSORS)
 
-#: The file extensions that headwise reads, for messages.
-READABLE = ", ".join(ending for known in FORMATS for ending in known.endings)
+#: The file extensions that headwise reads, and the same for messages.
+ARRAYS = tuple(ending for known in FORMATS for ending in known.endings)
+READABLE = ", ".join(ARRAYS)
 
 
 @dataclass(frozen=True)

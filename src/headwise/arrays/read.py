@@ -16,12 +16,13 @@ from headwise.memory import refuse_if_too_large
 LISTED = 12
 
 
-def read_array(path: Path | str, name: str | None = None) -> Tensor:
+def read_array(path: Path | str, name: str | None = None, parameter: str = "") -> Tensor:
     """Read one array from a file. Code in the file is never run: pickled objects are refused.
 
     Args:
         path: A .npy, .npz, .pt, .pth or .safetensors file.
         name: The name of the array, needed only if the file holds several.
+        parameter: What the caller's users pass the name as, for the hint of that error.
 
     Returns:
         The array on the CPU, in the dtype it was stored in.
@@ -44,20 +45,20 @@ def read_array(path: Path | str, name: str | None = None) -> Tensor:
         raise UnreadableFileError(
             f"{path} cannot be opened ({error.strerror})", hint="check the path and its permissions"
         ) from None
-    entry = _chosen(path, found, name)
+    entry = _chosen(path, found, name, parameter)
     return _plain(path, entry.load())
 
 
-def _chosen(path: Path, found: dict[str, Entry], name: str | None) -> Entry:
+def _chosen(path: Path, found: dict[str, Entry], name: str | None, parameter: str) -> Entry:
     if not found:
         raise UnreadableFileError(f"{path} holds no array", hint="pass a file that holds one")
     if name is None and len(found) == 1:
         return next(iter(found.values()))
     if name is None:
-        raise BadInputError(
-            f"expected one array in {path}, got {len(found)}",
-            hint=f"choose one by its name: {_listed(found)}",
-        )
+        hint = f"choose one by its name: {_listed(found)}"
+        if parameter:
+            hint = "pass " + " or ".join(f"`{parameter}={one!r}`" for one in list(found)[:LISTED])
+        raise BadInputError(f"expected one array in {path}, got {len(found)}", hint=hint)
     if name not in found:
         raise BadInputError(
             f"{path} holds no array named {name!r}", hint=f"it holds {_listed(found)}"

@@ -7,7 +7,6 @@ per token: an index (1 and −1 for two tokens, 0 for y) and a scratchpad.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -17,7 +16,6 @@ from headwise.attention.layer import Attention, HeadMean, HeadSum
 from headwise.attention.masks import Allowed
 from headwise.attention.projections import FullProjection
 from headwise.attention.weighting import Hardmax, Softmax, Weighting
-from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry
 from headwise.randomness import stream
 from headwise.shapes import Float
@@ -32,46 +30,16 @@ def nearest_neighbour(width: int) -> Attention:
     return _written((eye, eye, eye, eye), heads=1, weighting=Hardmax())
 
 
-def farthest_neighbour(width: int) -> Attention:
-    """Make the same head with W_Q = −I: each token becomes the one with the least inner product."""
-    eye = torch.eye(width, dtype=torch.float64)
-    return _written((-eye, eye, eye, eye), heads=1, weighting=Hardmax())
-
-
 def soft_nearest_neighbour(width: int, temperature: float) -> Attention:
-    """Make the same head with softmax; ``temperature_for_error`` gives the temperature it needs."""
+    """Make the same head with softmax."""
     eye = torch.eye(width, dtype=torch.float64)
     return _written((eye, eye, eye, eye), heads=1, weighting=Softmax(), temperature=temperature)
 
 
-def temperature_for_error(error: float, gap: float, tokens: int) -> float:
-    """Return the temperature at which softmax returns the winner to within ``error``.
-
-    If the best inner product leads by ``gap``, the others weigh at most (N−1)e^{−gap/T}
-    together, and two unit vectors are at most 2 apart: 2(N−1)e^{−gap/T} = error.
-
-    Returns:
-        The temperature.
-
-    Raises:
-        BadInputError: If the error, the gap or the number of tokens is out of range.
-    """
-    if not (0 < error < 2 * (tokens - 1) and gap > 0):
-        raise BadInputError(
-            f"no temperature gives error {error!r} at gap {gap!r} among {tokens} tokens",
-            hint=f"pass an error between 0 and {2 * (tokens - 1)}, a positive gap, two tokens "
-            "or more",
-        )
-    return gap / math.log(2 * (tokens - 1) / error)
-
-
 def rank_one_vote(width: int, heads: int, seed: int = 0) -> Attention:
-    """Make random rank-one hardmax heads u uᵀ that write the mean index of their choices.
+    """Return random rank-one hardmax heads u uᵀ that write the mean index of their choices.
 
     Tokens are (x; index; scratchpad), width + 2 wide; the scratchpad receives the mean.
-
-    Returns:
-        The layer.
     """
     drawn = torch.randn(heads, width, generator=stream(seed, "votes"), dtype=torch.float64)
     reading = nn.functional.pad(drawn, (0, EXTRA))
@@ -80,13 +48,10 @@ def rank_one_vote(width: int, heads: int, seed: int = 0) -> Attention:
 
 
 def softmax_tally(width: int, tau: float) -> Attention:
-    """Make one rank-one softmax head per coordinate, with logits τ x_j y_j.
+    """Return one rank-one softmax head per coordinate, with logits τ x_j y_j.
 
     The scratchpad gets Σ_j tanh(τ (x₁−x₂)_j y_j / 2). For N = 2 and τ → 0 its sign is that of
     (x₁−x₂)ᵀy.
-
-    Returns:
-        The layer.
     """
     reading = nn.functional.pad(torch.eye(width, dtype=torch.float64), (0, EXTRA))
     weights = (reading, reading, _index(width, width), _scratch(width, width))

@@ -62,11 +62,11 @@ def fused_kernels(queries: Tensor, mask: Mask) -> FusedProducts | None:
     if not (served and simple):
         return None
     try:
-        from headwise.attention import operator_triton
+        from headwise.attention import streaming_triton
     except ImportError:
         return None
     offset = mask.offset if isinstance(mask, Causal) else 0
-    return FusedProducts(operator_triton, isinstance(mask, Causal), offset)
+    return FusedProducts(streaming_triton, isinstance(mask, Causal), offset)
 
 
 def _flat(tensor: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from headwise.errors import BadInputError
+from headwise.checks import whole
 from headwise.randomness import stream, stream_seed
 from headwise.shapes import Float
 
@@ -158,7 +158,7 @@ def gaussian_heads(
         seed: Seed of the draws.
 
     Returns:
-        Queries and keys.
+        Queries and keys, each (heads, tokens, head_dim) in float64.
 
     Raises:
         BadInputError: If a size is less than one.
@@ -170,8 +170,7 @@ def gaussian_heads(
     """
     sizes = {"heads": heads, "tokens": tokens, "width": width, "head_dim": head_dim}
     for name, size in sizes.items():
-        if size < 1:
-            raise BadInputError(f"expected {name} of at least 1, got {size}", hint="pass 1 or more")
+        whole(name, size)
     inputs = _normal(seed, "inputs", heads, tokens, width)
     return (
         inputs @ _normal(seed, "query weights", heads, width, head_dim),

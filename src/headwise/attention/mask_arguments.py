@@ -8,17 +8,18 @@ from operator import and_
 import torch
 from torch import Tensor
 
+from headwise.attention.grid import Grid
 from headwise.attention.masks import (
     EVERYTHING,
     Additive,
     Allowed,
     Causal,
-    Grid,
     Mask,
     Padding,
     SlidingWindow,
 )
 from headwise.errors import BadInputError, ParameterError
+from headwise.masks import MASK_NAME
 
 MaskLike = Mask | Tensor | str
 
@@ -32,10 +33,11 @@ def as_mask(mask: MaskLike) -> Mask:
             is added to the logits.
 
     Returns:
-        The mask.
+        The mask itself; ``Allowed`` or ``Additive`` for a tensor; ``Both`` for several names.
 
     Raises:
-        BadInputError: The name is unknown, or the tensor has the wrong shape or dtype.
+        BadInputError: The tensor has the wrong shape or dtype.
+        ParameterError: The name is unknown.
 
     Example:
         >>> as_mask("causal+window:128")
@@ -44,6 +46,11 @@ def as_mask(mask: MaskLike) -> Mask:
     if isinstance(mask, Mask):
         return mask
     if isinstance(mask, str):
+        if not MASK_NAME.fullmatch(mask):
+            raise ParameterError(
+                f"expected `mask` none, causal, window:128 or causal+window:128, got {mask!r}",
+                hint="pass one of these names, or a tensor",
+            )
         return reduce(and_, map(_named, mask.split("+")))
     if mask.ndim < 2:
         raise BadInputError(
@@ -149,13 +156,6 @@ def _rules(allowed: Tensor, grid: Grid) -> list[Mask]:
 
 def _named(name: str) -> Mask:
     kind, _, number = name.partition(":")
-    if name == "none":
+    if kind == "none":
         return EVERYTHING
-    if kind == "causal" and (not number or number.isdecimal()):
-        return Causal(int(number or 0))
-    if kind == "window" and number.isdecimal():
-        return SlidingWindow(int(number))
-    raise ParameterError(
-        f"expected mask none, causal, window:128 or causal+window:128, got {name!r}",
-        hint="pass one of these names, or a tensor",
-    )
+    return Causal(int(number or 0)) if kind == "causal" else SlidingWindow(int(number))

@@ -4,50 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from headwise.attention.grid import Grid
 from headwise.errors import BadInputError, ParameterError
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A block of rows and columns of a batch of matrices of the whole ``shape``."""
-
-    shape: torch.Size
-    device: torch.device
-    rows: slice
-    columns: slice
-
-    @classmethod
-    def whole(cls, shape: torch.Size, device: torch.device) -> Grid:
-        """Return the grid of all rows and columns."""
-        return cls(shape, device, slice(0, shape[-2]), slice(0, shape[-1]))
-
-    def block(self, rows: slice, columns: slice) -> Grid:
-        """Return these rows and columns, counted in the whole matrix."""
-        return Grid(self.shape, self.device, rows, columns)
-
-    @property
-    def row_index(self) -> Tensor:
-        """The row numbers as a column vector."""
-        return torch.arange(self.rows.start, self.rows.stop, device=self.device).unsqueeze(-1)
-
-    @property
-    def column_index(self) -> Tensor:
-        """The column numbers as a row vector."""
-        return torch.arange(self.columns.start, self.columns.stop, device=self.device)
-
-    def cut(self, given: Tensor) -> Tensor:
-        """Return this block of a tensor that broadcasts to the whole shape."""
-        rows = slice(None) if given.shape[-2] == 1 else self.rows
-        columns = slice(None) if given.shape[-1] == 1 else self.columns
-        return given[..., rows, columns]
 
 
 class Mask(ABC):
@@ -73,6 +36,19 @@ class Mask(ABC):
     @abstractmethod
     def allowed(self, grid: Grid) -> Tensor:
         """Return True where the row may attend to the column; broadcasts to the block."""
+
+    @property
+    def has_tensor(self) -> bool:
+        """Whether a tensor is part of the mask; rules by position leave every query a key."""
+        return False
+
+    def of_head(self, grid: Grid, sequence: int, head: int) -> Mask:
+        """Return the mask for the logits of one head on one sequence."""
+        return self
+
+    def of_tokens(self, grid: Grid, sequence: int, rows: Tensor, columns: Tensor) -> Mask:
+        """Return the mask for these queries and keys of one sequence, none of them padding."""
+        return Allowed(grid.of_tokens(self.allowed(grid), sequence, rows, columns))
 
     def __and__(self, other: Mask) -> Mask:
         """Apply both masks."""
@@ -100,6 +76,10 @@ class Everything(Mask):
     def allowed(self, grid: Grid) -> Tensor:
         """Return True everywhere."""
         return torch.ones(1, 1, dtype=torch.bool, device=grid.device)
+
+    def of_tokens(self, grid: Grid, sequence: int, rows: Tensor, columns: Tensor) -> Mask:
+        """Return no mask."""
+        return self
 
     def __and__(self, other: Mask) -> Mask:
         """Return the other mask."""
@@ -129,9 +109,35 @@ class Both(Mask):
         """Return True where both masks allow."""
         return self.first.allowed(grid) & self.second.allowed(grid)
 
+    @property
+    def has_tensor(self) -> bool:
+        """Whether one of them has."""
+        return self.first.has_tensor or self.second.has_tensor
+
+    def of_head(self, grid: Grid, sequence: int, head: int) -> Mask:
+        """Return both masks for one head."""
+        return self.first.of_head(grid, sequence, head) & self.second.of_head(grid, sequence, head)
+
+    def of_tokens(self, grid: Grid, sequence: int, rows: Tensor, columns: Tensor) -> Mask:
+        """Return both masks for these tokens."""
+        asked = (grid, sequence, rows, columns)
+        return self.first.of_tokens(*asked) & self.second.of_tokens(*asked)
+
+
+class _ByDistance(Mask):
+    """A rule that depends on the distance between query and key alone."""
+
+    def of_tokens(self, grid: Grid, sequence: int, rows: Tensor, columns: Tensor) -> Mask:
+        """Return the same rule if the tokens stand side by side."""
+        places = columns.nonzero().flatten()
+        gaps = len(places) > 0 and int(places[-1] - places[0]) + 1 != len(places)
+        if rows is columns and not gaps:
+            return self
+        return super().of_tokens(grid, sequence, rows, columns)
+
 
 @dataclass(frozen=True)
-class Causal(Mask):
+class Causal(_ByDistance):
     """Query i attends to keys 0 … i + offset.
 
     Args:
@@ -157,7 +163,7 @@ class Causal(Mask):
 
 
 @dataclass(frozen=True)
-class SlidingWindow(Mask):
+class SlidingWindow(_ByDistance):
     """Query i attends to keys less than ``width`` positions away, on both sides.
 
     Args:
@@ -191,8 +197,21 @@ class SlidingWindow(Mask):
         return (grid.column_index - grid.row_index).abs() < self.width
 
 
+class _Given(Mask):
+    """A mask given by a tensor."""
+
+    @property
+    def has_tensor(self) -> bool:
+        """Return True."""
+        return True
+
+    def of_head(self, grid: Grid, sequence: int, head: int) -> Mask:
+        """Return the part of one head."""
+        return Allowed(grid.of_head(self.allowed(grid), sequence, head))
+
+
 @dataclass(frozen=True, eq=False)
-class Padding(Mask):
+class Padding(_Given):
     """No query attends to padded keys.
 
     Args:
@@ -241,9 +260,13 @@ class Padding(Mask):
         between = (1,) * (len(grid.shape) - 1 - len(batch))
         return self.real[..., grid.columns].reshape(*batch, *between, -1)
 
+    def of_tokens(self, grid: Grid, sequence: int, rows: Tensor, columns: Tensor) -> Mask:
+        """Return no mask: none of these tokens is padding."""
+        return EVERYTHING
+
 
 @dataclass(frozen=True, eq=False)
-class Allowed(Mask):
+class Allowed(_Given):
     """A boolean mask, True where attending is allowed.
 
     Args:
@@ -265,12 +288,11 @@ class Allowed(Mask):
 
     def allowed(self, grid: Grid) -> Tensor:
         """Return the part of the mask in this block."""
-        _refuse_unless_broadcasts(self.where, grid.shape)
         return grid.cut(self.where)
 
 
 @dataclass(frozen=True, eq=False)
-class Additive(Mask):
+class Additive(_Given):
     """A bias that is added to the logits after the temperature; −∞ forbids.
 
     The most negative finite number of the bias's dtype, which many models write for −∞, counts
@@ -304,45 +326,18 @@ class Additive(Mask):
 
     def apply(self, logits: Tensor, grid: Grid) -> Tensor:
         """Add the bias to the logits."""
-        _refuse_unless_broadcasts(self.bias, grid.shape)
         bias = grid.cut(self.bias)
         forbidden = bias <= torch.finfo(bias.dtype).min
         return (logits + bias.to(logits.dtype)).masked_fill(forbidden, -math.inf)
 
     def allowed(self, grid: Grid) -> Tensor:
         """Return True where the bias is finite."""
-        _refuse_unless_broadcasts(self.bias, grid.shape)
         return grid.cut(self.bias) > torch.finfo(self.bias.dtype).min
 
+    def of_head(self, grid: Grid, sequence: int, head: int) -> Mask:
+        """Return the bias of one head."""
+        return Additive(grid.of_head(self.bias, sequence, head))
 
-_TRUSTED: ContextVar[bool] = ContextVar("trusted masks", default=False)
-
-
-@contextmanager
-def trusted_masks() -> Iterator[None]:
-    """Skip the check that every query may attend to some key.
-
-    Use it where mask values cannot be read (a vectorised call, a recorded graph). A query that
-    may attend to no key then gets NaN.
-    """
-    token = _TRUSTED.set(True)
-    try:
-        yield
-    finally:
-        _TRUSTED.reset(token)
-
-
-def masks_are_trusted() -> bool:
-    """Return whether ``trusted_masks`` is active."""
-    return _TRUSTED.get()
-
-
-def _refuse_unless_broadcasts(given: Tensor, shape: torch.Size) -> None:
-    padded = (1,) * (len(shape) - given.ndim) + tuple(given.shape)
-    if len(padded) == len(shape) and all(g in (1, s) for g, s in zip(padded, shape, strict=True)):
-        return
-    raise BadInputError(
-        f"expected a mask that broadcasts to logits of shape {tuple(shape)}, got shape "
-        f"{tuple(given.shape)}",
-        hint="pass (queries, keys), with leading dimensions of 1 or as in the logits",
-    )
+    def of_tokens(self, grid: Grid, sequence: int, rows: Tensor, columns: Tensor) -> Mask:
+        """Return the bias of these tokens."""
+        return Additive(grid.of_tokens(self.bias, sequence, rows, columns))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from headwise.attention.grid import Grid
 from headwise.attention.mask_arguments import MaskLike, as_mask
-from headwise.attention.masks import EVERYTHING, Grid
+from headwise.attention.masks import EVERYTHING
 from headwise.attention.operator import AttentionOperator, chunks, logits_at_once
 from headwise.attention.scores import checked_pair, checked_temperature
 
@@ -41,7 +42,7 @@ def moments(
         mask: A mask, its name or a tensor; see ``as_mask``.
 
     Returns:
-        The three numbers.
+        ‖A‖_F, and the mean and standard deviation of the logits that the mask leaves.
 
     Example:
         >>> round(moments(torch.zeros(4, 2), torch.zeros(4, 2)).frobenius, 6)

@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from headwise.attention.fused_products import SHORT, WIDEST, FusedProducts, fused_kernels
+from headwise.attention.grid import Grid
 from headwise.attention.mask_arguments import MaskLike, as_mask
-from headwise.attention.masks import EVERYTHING, Everything, Grid, Mask
+from headwise.attention.masks import EVERYTHING, Everything, Mask
 from headwise.attention.scores import Ties, checked_pair, checked_temperature
 from headwise.attention.scores import refuse_masked_rows as _refuse_masked_rows
 from headwise.errors import BadInputError
@@ -64,7 +65,7 @@ class AttentionOperator:
         object.__setattr__(self, "keys", keys.to(self.dtype))
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "mask", as_mask(self.mask))
-        if "[" in as_mask(self.mask).name:  # rules by position leave every query a key
+        if as_mask(self.mask).has_tensor:  # rules by position leave every query a key
             self._refuse_masked_rows()
         kernels = fused_kernels(self.queries, as_mask(self.mask))
         object.__setattr__(self, "_kernels", kernels)
@@ -226,7 +227,7 @@ def hardmax_rank(
         mask: A mask, its name or a tensor; see ``as_mask``.
 
     Returns:
-        One rank per matrix.
+        Integers in the shape of the batch, one rank for each matrix.
 
     Example:
         >>> int(hardmax_rank(torch.eye(3), torch.eye(3)))

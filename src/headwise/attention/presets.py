@@ -36,7 +36,7 @@ def mha(
         **layer: Other arguments of ``Attention``: position, weighting, temperature, ….
 
     Returns:
-        The layer.
+        An ``Attention`` module that maps tokens (b, n, width) to the same shape.
 
     Example:
         >>> mha(HeadGeometry.free(64, heads=4096, rank=1))(torch.zeros(1, 16, 64)).shape
@@ -60,7 +60,7 @@ def gqa(
         **layer: Other arguments of ``Attention``: position, weighting, temperature, ….
 
     Returns:
-        The layer.
+        An ``Attention`` module that maps tokens (b, n, width) to the same shape.
 
     Example:
         >>> gqa(HeadGeometry.standard(64, heads=8).grouped(2)).projection.key.weight.shape
@@ -84,7 +84,7 @@ def mqa(
         **layer: Other arguments of ``Attention``: position, weighting, temperature, ….
 
     Returns:
-        The layer.
+        An ``Attention`` module that maps tokens (b, n, width) to the same shape.
 
     Example:
         >>> mqa(HeadGeometry.standard(64, heads=8)).geometry.kv_heads
@@ -110,7 +110,7 @@ def mla(
         **layer: Other arguments of ``Attention``. Without ``position``, the rotary part rotates.
 
     Returns:
-        The layer.
+        An ``Attention`` module that maps tokens (b, n, width) to the same shape.
 
     Raises:
         BadInputError: If ``geometry`` is not a LatentGeometry.
@@ -145,7 +145,7 @@ def fitting(
         **layer: Other arguments of ``Attention``: position, weighting, temperature, ….
 
     Returns:
-        The layer.
+        An ``Attention`` module that maps tokens (b, n, width) to the same shape.
 
     Example:
         >>> type(fitting(HeadGeometry.standard(64, heads=8).grouped(2)).projection).__name__
@@ -175,7 +175,7 @@ def generalized(
         **layer: Other arguments of ``Attention``: position, temperature, combination, ….
 
     Returns:
-        The layer.
+        An ``Attention`` module that maps tokens (b, n, width) to the same shape.
 
     Example:
         >>> class Uniform(nn.Module):

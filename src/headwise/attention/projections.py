@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from headwise.attention.initialisation import FanIn, Initialisation, empty_linear
+from headwise.checks import of_type, one_of
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.shapes import Float
@@ -38,6 +39,11 @@ class HeadWeights:
 class Projection(nn.Module, ABC):
     """Map tokens to queries (b, H, n, r), keys and values (b, H_kv, m, ·), and mixed values back.
 
+    Args:
+        geometry: Width, heads and ranks.
+        biases: "none", "qkv" or "all".
+        initialisation: The rule for the initial weights; ``FanIn()`` by default.
+
     Raises:
         BadInputError: If ``biases`` is unknown.
 
@@ -46,17 +52,25 @@ class Projection(nn.Module, ABC):
         True
     """
 
-    def __init__(self, geometry: HeadGeometry, biases: Biases) -> None:
+    def __init__(
+        self,
+        geometry: HeadGeometry,
+        biases: Biases = "none",
+        initialisation: Initialisation | None = None,
+    ) -> None:
         super().__init__()
-        if biases not in ("none", "qkv", "all"):
-            raise BadInputError(
-                f"expected biases 'none', 'qkv' or 'all', got {biases!r}", hint="pass one of them"
-            )
-        self.geometry = geometry
+        one_of("`biases`", biases, ("none", "qkv", "all"))
+        self.geometry = of_type("`geometry`", geometry, HeadGeometry, "a HeadGeometry")
         self.biases: Biases = biases
         self.output = empty_linear(
             geometry.heads * geometry.v_rank, geometry.width, biases == "all"
         )
+        self._make_maps(geometry)
+        self._draw(initialisation)
+
+    @abstractmethod
+    def _make_maps(self, geometry: HeadGeometry) -> None:
+        """Make the maps that read tokens, without drawing their weights."""
 
     @abstractmethod
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -81,20 +95,16 @@ class Projection(nn.Module, ABC):
 
     def _draw(self, rule: Initialisation | None) -> None:
         """Draw every map from its own named stream; all but the output read tokens."""
-        rule = rule or FanIn()
+        given = rule or FanIn()
+        of_type("`initialisation`", given, Initialisation, "a rule such as FanIn()")
         for name, child in self.named_children():
             if name != "output" and isinstance(child, nn.Linear):
-                rule.fill_input(child, name)
-        rule.fill_output(self.output, "output")
+                given.fill_input(child, name)
+        given.fill_output(self.output, "output")
 
 
 class GroupedProjection(Projection):
     """Share each key-value head among a group of query heads; one key-value head is multi-query.
-
-    Args:
-        geometry: Width, heads, key-value heads and ranks.
-        biases: "none", "qkv" or "all".
-        initialisation: The rule for the initial weights; ``FanIn()`` by default.
 
     Example:
         >>> projection = GroupedProjection(HeadGeometry.standard(8, heads=4).grouped(2))
@@ -102,17 +112,10 @@ class GroupedProjection(Projection):
         [4, 2, 2]
     """
 
-    def __init__(
-        self,
-        geometry: HeadGeometry,
-        biases: Biases = "none",
-        initialisation: Initialisation | None = None,
-    ) -> None:
-        super().__init__(geometry, biases)
+    def _make_maps(self, geometry: HeadGeometry) -> None:
         self.query = self._map(geometry.heads * geometry.qk_rank)
         self.key = self._map(geometry.kv_heads * geometry.qk_rank)
         self.value = self._map(geometry.kv_heads * geometry.v_rank)
-        self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Apply three linear maps and split the results into heads."""
@@ -135,25 +138,15 @@ class GroupedProjection(Projection):
 class FullProjection(GroupedProjection):
     """Give every head its own queries, keys and values.
 
-    Args:
-        geometry: Width, heads and ranks.
-        biases: "none", "qkv" or "all".
-        initialisation: The rule for the initial weights; ``FanIn()`` by default.
-
     Example:
         >>> projection = FullProjection(HeadGeometry.free(8, heads=3, rank=5))
         >>> projection(torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))[0].shape
         torch.Size([1, 3, 2, 5])
     """
 
-    def __init__(
-        self,
-        geometry: HeadGeometry,
-        biases: Biases = "none",
-        initialisation: Initialisation | None = None,
-    ) -> None:
+    def _make_maps(self, geometry: HeadGeometry) -> None:
         refuse_shared_heads(geometry, "a full projection")
-        super().__init__(geometry, biases, initialisation)
+        super()._make_maps(geometry)
 
 
 class LatentProjection(Projection):
@@ -181,8 +174,13 @@ class LatentProjection(Projection):
         initialisation: Initialisation | None = None,
         norm: Literal["none", "rms"] = "rms",
     ) -> None:
-        super().__init__(geometry, biases)
+        # Before the constructor of the base, which makes the maps from them.
         self.latent_geometry = geometry
+        self.norm: Literal["none", "rms"] = norm
+        super().__init__(geometry, biases, initialisation)
+
+    def _make_maps(self, geometry: HeadGeometry) -> None:
+        geometry, norm = self.latent_geometry, self.norm
         queries = geometry.heads * geometry.qk_rank
         expansion = geometry.heads * (geometry.content_rank + geometry.v_rank)
         self.key_value_down = self._map(geometry.kv_latent + geometry.rope_rank)
@@ -194,7 +192,6 @@ class LatentProjection(Projection):
             self.query_down = self._map(geometry.q_latent)
             self.query_norm = _norm(norm, geometry.q_latent)
             self.query = empty_linear(geometry.q_latent, queries, biased=False)
-        self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Compress, normalise and expand."""
@@ -231,28 +228,16 @@ class LatentProjection(Projection):
 class KeyProjection(Projection):
     """Make keys and values per head; the query is the whole token, as generalized heads need it.
 
-    Args:
-        geometry: Width, heads and ranks.
-        biases: "none", "qkv" or "all".
-        initialisation: The rule for the initial weights; ``FanIn()`` by default.
-
     Example:
         >>> projection = KeyProjection(HeadGeometry.free(8, heads=3, rank=2))
         >>> projection(torch.zeros(1, 5, 8), torch.zeros(1, 5, 8))[0].shape
         torch.Size([1, 1, 5, 8])
     """
 
-    def __init__(
-        self,
-        geometry: HeadGeometry,
-        biases: Biases = "none",
-        initialisation: Initialisation | None = None,
-    ) -> None:
+    def _make_maps(self, geometry: HeadGeometry) -> None:
         refuse_shared_heads(geometry, "a map that reads the token")
-        super().__init__(geometry, biases)
         self.key = self._map(geometry.heads * geometry.qk_rank)
         self.value = self._map(geometry.heads * geometry.v_rank)
-        self._draw(initialisation)
 
     def forward(self, tokens: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the tokens, and the context split into heads."""

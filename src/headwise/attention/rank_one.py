@@ -48,9 +48,6 @@ def rank_one_attention(
     """Return Σ_j softmax_j(q_i k_j) v_j for every head, heads last; q includes the scale.
 
     float16 and bfloat16 are summed in float32.
-
-    Returns:
-        The outputs.
     """
     wide = torch.promote_types(queries.dtype, torch.float32)
     mixed, _, _ = _forward(*(t.to(wide).contiguous() for t in (queries, keys, values)))

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from headwise.errors import BadInputError
+from headwise.report import data_frame
 from headwise.spectra import Certificate, Tolerance
-from headwise.spectra.certificate import data_frame
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,13 @@ class Ranks:
         """Draw the singular values, and the tolerance as a dashed line.
 
         Args:
-            file: Where to save the figure, if anywhere. The first eight matrices are drawn.
+            file: Where to save the figure: png, svg or pdf. The first eight matrices are drawn.
 
         Returns:
             The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
         """
         from headwise.spectra.figures import spectrum_figure
 

@@ -66,7 +66,7 @@ def rank(
 
     Args:
         source: A matrix or a batch, (..., rows, columns): a tensor, an array, or a file ending in
-            .npy, .npz, .pt, .pth or .safetensors. Leave it out to pass queries and keys.
+            .npy, .npz, .pt, .pth or .safetensors.
         name: Which array, if the file holds several.
         logits: Whether ``source`` holds logits; then the softmax of their rows is measured.
         queries: Queries, (..., tokens, head dimension), instead of ``source``.
@@ -77,9 +77,8 @@ def rank(
         mask: "none", "causal", "window:128", "causal+window:128"; or a tensor, an array or a file:
             booleans (True where a query may attend) or floats that are added to the logits. It
             goes with queries and keys, and with logits.
-        tolerance: Count singular values of at least this; ``Relative(1e-6)`` or "relative:1e-6" is
-            a share of the largest; ``DtypeFloor()`` or "dtype" is the share that the dtype rounds
-            away.
+        tolerance: Count singular values of at least this. "relative:1e-6" (``Relative(1e-6)``) is
+            a share of the largest; "dtype" (``DtypeFloor()``) the share that the dtype rounds away.
         progress: Receives news of long work.
 
     Returns:
@@ -97,21 +96,8 @@ def rank(
         >>> rank(queries=q, keys=q, mask="causal")
         Ranks(shape=(5, 5), ranks 5 to 5, 0 not certain)
     """
+    refuse_mixtures(dict(locals()) | {"logits": logits or isinstance(source, LogWeights)})
     rule = as_tolerance(tolerance)
-    unmasked = isinstance(mask, str) and mask == "none"
-    refuse_mixtures(
-        {
-            "source": source,
-            "name": name,
-            "logits": logits or isinstance(source, LogWeights),
-            "queries": queries,
-            "queries_name": queries_name,
-            "keys": keys,
-            "keys_name": keys_name,
-            "temperature": temperature,
-            "mask": None if unmasked else mask,
-        }
-    )
     if source is not None:
         subject = _of_matrix(source, name, logits=logits, mask=mask)
     else:
@@ -123,8 +109,9 @@ def rank(
 
 def _read(values: Values, name: str | None, what: str) -> tuple[str, Tensor]:
     """Return the values and how to name them in messages."""
+    parameter = "name" if what == "the matrix" else f"{what}_name"
     if isinstance(values, str | PathLike):
-        return str(values), as_matrices(read_array(Path(values), name), str(values))
+        return str(values), as_matrices(read_array(Path(values), name, parameter), str(values))
     if name is not None:
         raise ParameterError(f"{what} is not a file, so it has no name {name!r}", hint="drop it")
     return what, as_matrices(values, what)
@@ -141,6 +128,7 @@ def _of_matrix(
         described, weights = "the logits", source
     else:
         described, values = _read(source, name, "the matrix")
+        _refuse_not_finite(described, values, "logits" if logits else "entries")
         if not logits:
             return _of_weights(described, values)
         weights = LogWeights(values)
@@ -150,6 +138,18 @@ def _of_matrix(
     _refuse_unaligned(label, *weights.shape[-2:])
     masked = scores.masked(weights, rule)
     return _Subject(f"softmax of {described}, mask {label}", masked, weights.dtype, mask=label)
+
+
+def _refuse_not_finite(described: str, values: Tensor, kind: str) -> None:
+    """Raise if a row holds NaN or infinity; minus infinity masks a logit."""
+    largest = values.amax(-1)
+    bad = int((largest.isnan() | (largest == torch.inf)).sum())
+    if bad:
+        raise BadInputError(
+            f"{described}: expected finite {kind}, got NaN or infinity in {bad} of "
+            f"{largest.numel()} rows",
+            hint="fix them before measuring the rank",
+        )
 
 
 def _of_weights(described: str, values: Tensor) -> _Subject:

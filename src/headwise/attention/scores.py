@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from headwise.attention.grid import Grid
 from headwise.attention.mask_arguments import MaskLike, as_mask
-from headwise.attention.masks import EVERYTHING, Everything, Grid
+from headwise.attention.masks import EVERYTHING, Everything
 from headwise.errors import BadInputError, ParameterError
 from headwise.shapes import Float, Int
 from headwise.spectra import LogWeights
@@ -64,7 +65,7 @@ def default_temperature(rank: int) -> float:
         rank: The head dimension d_h.
 
     Returns:
-        The temperature.
+        The number that logits q·k are divided by.
 
     Example:
         >>> default_temperature(64)
@@ -197,12 +198,9 @@ def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tenso
 
 
 def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
-    """Bound the error of each row of q·k/T: γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T.
+    """Return a bound on the error of each row of q·k/T: γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T.
 
     It covers the inner product, the division and the norms themselves.
-
-    Returns:
-        One bound per row.
     """
     q_norm = torch.linalg.vector_norm(queries.double(), dim=-1)
     k_norm = torch.linalg.vector_norm(keys.double(), dim=-1).amax(-1, keepdim=True)

@@ -9,18 +9,8 @@ import torch
 from torch import Tensor
 
 from headwise.attention import scores
-from headwise.attention.masks import (
-    EVERYTHING,
-    Additive,
-    Allowed,
-    Both,
-    Causal,
-    Everything,
-    Grid,
-    Mask,
-    Padding,
-    SlidingWindow,
-)
+from headwise.attention.grid import Grid
+from headwise.attention.masks import Mask
 from headwise.attention.operator import AttentionOperator
 from headwise.attention.projections import HeadWeights
 from headwise.errors import BadInputError
@@ -144,7 +134,7 @@ class AttentionView:
             queries=self.queries[one, own],
             keys=self.keys[one, shared],
             values=None if self.values is None else self.values[one, shared],
-            mask=_of_head(self.mask, self._grid(), sequence, head),
+            mask=self.mask.of_head(self._grid(), sequence, head),
             weights=None,
             sinks=None if self.sinks is None else self.sinks[own],
         )
@@ -155,7 +145,7 @@ class AttentionView:
         A key is padding if no query attends to it. In self-attention its query is dropped too.
         """
         grid = self._grid()
-        if not _tensors(self.mask):
+        if not self.mask.has_tensor:  # only a tensor can hide padding
             yield self
             return
         allowed = self.mask.allowed(grid).expand(grid.shape)
@@ -216,7 +206,7 @@ class AttentionView:
             queries=self.queries[index : index + 1, :, rows],
             keys=self.keys[index : index + 1, :, columns],
             values=None if self.values is None else self.values[index : index + 1, :, columns],
-            mask=_of_sequence(self.mask, grid, index, (rows, columns)),
+            mask=self.mask.of_tokens(grid, index, rows, columns),
         )
 
     def _refuse_unlike(self) -> None:
@@ -295,52 +285,3 @@ class AttentionMaps:
     def detached(self) -> AttentionMaps:
         """Return the maps without the graph of gradients."""
         return replace(self, maps=self.maps.detach())
-
-
-def _leaves(mask: Mask) -> list[Mask]:
-    return [*_leaves(mask.first), *_leaves(mask.second)] if isinstance(mask, Both) else [mask]
-
-
-def _tensors(mask: Mask) -> bool:
-    """Whether a part of the mask is a tensor; only such a mask can hide padding."""
-    return any(isinstance(leaf, Padding | Allowed | Additive) for leaf in _leaves(mask))
-
-
-def _of_head(mask: Mask, grid: Grid, sequence: int, head: int) -> Mask:
-    """Return the mask for one head of one sequence, with logits (1, 1, n, m)."""
-    found: Mask = EVERYTHING
-    for leaf in _leaves(mask):
-        if isinstance(leaf, Additive):
-            found &= Additive(_whole(leaf.bias, grid)[sequence, head].unsqueeze(0).unsqueeze(0))
-        elif isinstance(leaf, Padding | Allowed):
-            found &= Allowed(_whole(leaf.allowed(grid), grid)[sequence, head][None, None])
-        else:
-            found &= leaf
-    return found
-
-
-def _of_sequence(mask: Mask, grid: Grid, index: int, kept: tuple[Tensor, Tensor]) -> Mask:
-    """Return the mask of one sequence for these rows and columns, which have no padding."""
-    rows, columns = kept
-    straight = rows is columns and _contiguous(columns)
-    found: Mask = EVERYTHING
-    for leaf in _leaves(mask):
-        if isinstance(leaf, Everything | Padding):
-            continue
-        if isinstance(leaf, Causal | SlidingWindow) and straight:
-            found &= leaf
-        elif isinstance(leaf, Additive):
-            found &= Additive(_whole(leaf.bias, grid)[index][:, rows][..., columns].unsqueeze(0))
-        else:
-            where = _whole(leaf.allowed(grid), grid)[index]
-            found &= Allowed(where[:, rows][..., columns].unsqueeze(0))
-    return found
-
-
-def _whole(given: Tensor, grid: Grid) -> Tensor:
-    return given.expand(grid.shape)
-
-
-def _contiguous(kept: Tensor) -> bool:
-    where = kept.nonzero().flatten()
-    return len(where) == 0 or int(where[-1] - where[0]) + 1 == len(where)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
-from headwise.attention.masks import (
-    Causal,
-    Everything,
-    Grid,
-    Mask,
-    masks_are_trusted,
-)
+from headwise.attention.grid import Grid
+from headwise.attention.masks import Causal, Everything, Mask
 from headwise.attention.rank_one import rank_one_attention
 from headwise.attention.scores import first_best, refuse_masked_rows
 from headwise.attention.short import served, short_attention
@@ -210,15 +208,29 @@ class AnyMap(Weighting):
         return weights @ heads.values
 
 
+_TRUSTED: ContextVar[bool] = ContextVar("trusted masks", default=False)
+
+
+@contextmanager
+def trusted_masks() -> Iterator[None]:
+    """Skip the check that every query may attend to some key.
+
+    Use it where mask values cannot be read (a vectorised call, a recorded graph). A query that
+    may attend to no key then gets NaN.
+    """
+    token = _TRUSTED.set(True)
+    try:
+        yield
+    finally:
+        _TRUSTED.reset(token)
+
+
 def _with_something_left(logits: Tensor) -> Tensor:
     """Return the logits, or raise if a row is fully masked.
 
     A compiled graph or a vectorised call cannot raise on values, so they are not checked there.
-
-    Returns:
-        The logits.
     """
-    if not (torch.compiler.is_compiling() or masks_are_trusted()):
+    if not (torch.compiler.is_compiling() or _TRUSTED.get()):
         refuse_masked_rows(logits.amax(-1))
     return logits
 

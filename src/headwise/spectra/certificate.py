@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.errors import BadInputError, UndecidedError, needs_extra
+from headwise.errors import BadInputError, UndecidedError
+from headwise.report import data_frame
 from headwise.shapes import Float, Int
 
 
@@ -225,23 +226,17 @@ class Counts:
         """Draw the rank of each matrix, in the order of the flattened batch.
 
         Args:
-            file: Where to save the figure, if anywhere.
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
 
         Returns:
             The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
         """
         from headwise.spectra.figures import rank_figure
 
         return rank_figure(self.low.flatten().tolist(), self.high.flatten().tolist(), file)
-
-
-def data_frame(rows: Iterable[dict[str, Any]]) -> Any:
-    """Return the rows as a pandas DataFrame; pandas is imported only here."""
-    try:
-        import pandas
-    except ImportError:
-        raise needs_extra("pandas", "frames") from None
-    return pandas.DataFrame(list(rows))
 
 
 @dataclass(frozen=True)

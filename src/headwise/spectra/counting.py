@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from headwise.checks import one_of
 from headwise.errors import BadInputError
 from headwise.spectra.certificate import Certificate, Counts
 from headwise.spectra.dense import (
@@ -42,7 +43,7 @@ Counter = Callable[[Thresholds], Counts]
 
 def count_at(source: Tensor | LogWeights, epsilon: float, method: str = "cheapest") -> Counts:
     """Count with the named method, or with the cheapest that can answer."""
-    _refuse_unknown(method)
+    one_of("method", method, METHODS)
     if isinstance(source, Tensor) and not SMALLEST_PLAIN <= epsilon <= 1 / SMALLEST_PLAIN:
         found = _count_scaled(source, epsilon, method)
     else:
@@ -84,13 +85,6 @@ def _count_plain(source: Tensor | LogWeights, epsilon: float, method: str) -> Co
     counts = dict(enumerate(sparse)) if sparse is not None else {}
     counts.update(_count_rest(flat, left, epsilon, method))
     return Counts.of([counts[i] for i in range(batch)], source.shape[:-2])
-
-
-def _refuse_unknown(method: str) -> None:
-    if method not in METHODS:
-        raise BadInputError(
-            f"there is no method {method!r}", hint=f"choose one of {', '.join(METHODS)}"
-        )
 
 
 def _count_sparse(flat: Tensor | LogWeights, epsilon: float) -> Counts | None:

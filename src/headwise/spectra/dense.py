@@ -13,6 +13,7 @@ from headwise.memory import refuse_if_too_large
 from headwise.shapes import Float
 from headwise.spectra.certificate import Certificate
 from headwise.spectra.deflation import (
+    Deflated,
     count_by_deflation,
     smallest_singular_value,
     triangles,
@@ -129,7 +130,10 @@ def _part(source: Tensor | LogWeights, part: Tensor) -> Tensor | LogWeights:
 #: Below this size a singular value decomposition is cheapest.
 SMALLEST_QR = 48
 
-#: From this size on deflation, matrix by matrix, is cheaper than a decomposition.
+#: From this size on deflation after one QR, matrix by matrix, is cheaper than a decomposition.
+SMALLEST_ONE_QR = 256
+
+#: From this size on it is so with further factorisations.
 SMALLEST_DEFLATION = 384
 
 #: Entries of the matrices that are counted by one method, before it is chosen again.
@@ -168,20 +172,36 @@ def _deflated_or_svd(chunk: DenseChunk, at: Thresholds) -> list[Certificate]:
     return [
         count_by_svd(again[i : i + 1], at.only(slice(i, i + 1)))[0]
         if one is None
-        else Certificate(one.low, one.high, one.delta, "deflation")
+        else _certificate(one)
         for i, one in enumerate(found)
     ]
 
 
 def _full_or_svd(matrices: Tensor, at: Thresholds) -> list[Certificate]:
-    """Certify full rank by QR where the matrix before had it; decompose the others."""
+    """Count by QR where the matrix before could be counted so; decompose the others."""
     size = min(matrices.shape[-2:])
+    by_qr = _certified if size < SMALLEST_ONE_QR else _deflated_once
     found: list[Certificate] = []
     for part in torch.arange(len(matrices)).split(max(1, TOGETHER // size**2)):
-        likely = not found or found[-1].high == size
-        counted = _certified if likely else count_by_svd
+        likely = not found or found[-1].high == size or found[-1].method == "deflation"
+        counted = by_qr if likely else count_by_svd
         found += counted(matrices[part], at.only(part))
     return found
+
+
+def _deflated_once(matrices: Tensor, at: Thresholds) -> list[Certificate]:
+    """Deflate after one QR; decompose a matrix that this does not count."""
+    counts = []
+    for i, matrix in enumerate(matrices.split(1)):
+        here = at.only(slice(i, i + 1))
+        epsilon, doubt = float(here.epsilon), float(here.doubt)
+        one = count_by_deflation(matrix.clone(), epsilon, doubt, rounds=0)
+        counts.append(count_by_svd(matrix, here)[0] if one is None else _certificate(one))
+    return counts
+
+
+def _certificate(one: Deflated) -> Certificate:
+    return Certificate(one.low, one.high, one.delta, "deflation")
 
 
 def _certified(matrices: Tensor, at: Thresholds) -> list[Certificate]:

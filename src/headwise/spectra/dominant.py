@@ -57,14 +57,11 @@ class DominantEntries:
     excess: float = 0.0
 
     def moved(self, sigma: np.ndarray) -> np.ndarray:
-        """Bound how far dropping entries can move singular values of size ``sigma``.
+        """Return a bound on how far dropping entries can move singular values of size ``sigma``.
 
         With T the whole matrix, K the kept entries, E the dropped ones and rows scaled by at
         most 1 + r, T = (1 + R)⁻¹K + E with 0 ≤ R ≤ r. So σ(K)/(1 + r) − ‖E‖ ≤ σ(T) ≤
         σ(K) + ‖E‖ (Ostrowski, Weyl).
-
-        Returns:
-            One bound per matrix.
         """
         return self.dropped + self.excess * (sigma + self.dropped)
 

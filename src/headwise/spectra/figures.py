@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from headwise.report import Line, Panel
+from headwise.report import Curve, Line, Panel, draw, save
 
 #: The most matrices of a batch that a figure of singular values shows.
 CURVES = 8
@@ -18,8 +17,6 @@ def spectrum_figure(
     rows: Iterable[tuple[tuple[int, ...], Sequence[float]]], epsilon: float, file: str | Path | None
 ) -> Any:
     """Draw the singular values of the first matrices, and ε as a dashed line."""
-    from headwise.report import Curve, Panel
-
     curves = tuple(
         Curve(", ".join(map(str, index)) or "matrix", _positive(values))
         for (index, values), _ in zip(rows, range(CURVES), strict=False)
@@ -27,32 +24,19 @@ def spectrum_figure(
     # A logarithmic axis without a single point has no range.
     scale = "log" if any(len(curve.mean) for curve in curves) else "linear"
     axes = Panel("Spectrum", "number", "singular value", curves, y_scale=scale)
-    return _saved(replace(axes, levels=(("tolerance", epsilon),)), file)
+    return save(draw([replace(axes, levels=(("tolerance", epsilon),))]), file)
 
 
 def rank_figure(low: Sequence[int], high: Sequence[int], file: str | Path | None) -> Any:
     """Draw the rank of each matrix, and the largest possible one where it is not certain."""
-    from headwise.report import Curve, Line, Panel
-
     curves = (Curve("rank", Line(tuple(range(len(low))), tuple(low)), style="rings"),)
     if uncertain := tuple(i for i in range(len(low)) if low[i] < high[i]):
         most = Line(uncertain, tuple(high[i] for i in uncertain))
         curves += (Curve("at most", most, style="rings"),)
-    return _saved(Panel("Rank", "matrix", "rank", curves), file)
-
-
-def _saved(panel: Panel, file: str | Path | None) -> Any:
-    from headwise.report import draw
-
-    figure = draw([panel])
-    if file is not None:
-        figure.savefig(file)
-    return figure
+    return save(draw([Panel("Rank", "matrix", "rank", curves)]), file)
 
 
 def _positive(values: Sequence[float]) -> Line:
     """Return the values above zero: a logarithmic axis cannot show zero."""
-    from headwise.report import Line
-
     shown = tuple(value for value in values if value > 0)
     return Line(tuple(range(1, len(shown) + 1)), shown)

@@ -89,9 +89,6 @@ def hardmax_rank(source: LogWeights) -> Int[Tensor, "*batch"]:
 
     Scores are tied if their errors do not separate them: equal keys have equal scores, but a
     matrix product may round them differently. The temperature does not matter (T → 0).
-
-    Returns:
-        One rank per matrix.
     """
     top = source.values.amax(-1)
     refuse_bad_rows(top)
@@ -146,10 +143,13 @@ class Measurement:
         """Draw the singular values of the first eight matrices, and ε as a dashed line.
 
         Args:
-            file: Where to save the figure, if anywhere.
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
 
         Returns:
             The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
         """
         from headwise.spectra.figures import spectrum_figure
 

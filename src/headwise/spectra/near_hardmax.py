@@ -170,13 +170,10 @@ def block_rounding(entries: DominantEntries) -> np.ndarray:
 
 
 def _block_roundings(shape: tuple[int, int]) -> float:
-    """Return ``roundings`` for the blocks of a matrix, which are a small part of it.
+    """Return ``roundings``, in units of u, for the blocks of a matrix, a small part of it.
 
     Large ones are a third of its side (LARGEST_SHARE) and lose 0.34 a row; long ones are summed
     in eight parts.
-
-    Returns:
-        Units of u.
     """
     return SAFETY * math.sqrt(max(shape)) + max(shape) / 8
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from headwise.checks import fraction, positive
 from headwise.errors import BadInputError, ParameterError, UndecidedError
+from headwise.rank_arguments import tolerance_parts
 from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Counts
 from headwise.spectra.sources import decomposition_error
@@ -73,14 +74,6 @@ def svd_spectrum(matrix: Float[Tensor, "*batch n m"]) -> Spectrum:
     return Spectrum(values, error=error, methods=("svd",) * error.numel())
 
 
-def _refuse_unless_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise ParameterError(
-            f"expected {name} above zero, got {value!r}",
-            hint="pass 1e-8 for example",
-        )
-
-
 @dataclass(frozen=True)
 class Absolute:
     """Count singular values of at least ε.
@@ -96,7 +89,7 @@ class Absolute:
     epsilon: float
 
     def __post_init__(self) -> None:
-        _refuse_unless_positive("an absolute tolerance", self.epsilon)
+        positive("absolute tolerance", self.epsilon, example=1e-8)
 
 
 @dataclass(frozen=True)
@@ -117,12 +110,7 @@ class Relative:
     fraction: float
 
     def __post_init__(self) -> None:
-        _refuse_unless_positive("a relative tolerance", self.fraction)
-        if self.fraction >= 1:
-            raise ParameterError(
-                f"expected a relative tolerance below 1, got {self.fraction!r}",
-                hint="pass a share of the largest singular value, 1e-6 for example",
-            )
+        fraction("a relative tolerance", self.fraction, example=1e-6)
 
 
 @dataclass(frozen=True)
@@ -158,18 +146,10 @@ def as_tolerance(rule: Tolerance | float | str) -> Tolerance:
 
 
 def _named(text: str) -> Tolerance:
-    if text == "dtype":
+    kind, number = tolerance_parts(text)
+    if number is None:
         return DtypeFloor()
-    kind, _, number = text.rpartition(":")
-    rules = {"": Absolute, "absolute": Absolute, "relative": Relative}
-    try:
-        rule, value = rules[kind], float(number)
-    except (KeyError, ValueError):
-        raise ParameterError(
-            f"expected `tolerance` 1e-8, relative:1e-6 or dtype, got {text!r}",
-            hint="pass one of these",
-        ) from None
-    return rule(value)
+    return Absolute(number) if kind == "absolute" else Relative(number)
 
 
 def fraction_of_largest(
@@ -201,7 +181,7 @@ def numerical_rank(
         delta: The bound δ on their error, for each matrix.
 
     Returns:
-        One certificate per matrix.
+        Counts in the shape of the batch: an interval for each matrix, exact if its ends agree.
 
     Example:
         >>> s = Spectrum(torch.tensor([1.0, 0.5, 0.1], dtype=torch.float64))
@@ -269,7 +249,7 @@ def energy_rank(spectrum: Spectrum, share: float) -> Int[Tensor, "*batch"]:
         share: A share between 0 and 1.
 
     Returns:
-        One count per matrix.
+        Integers in the shape of the batch, one count for each matrix.
 
     Raises:
         BadInputError: If the share is out of range.

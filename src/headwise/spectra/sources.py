@@ -254,14 +254,11 @@ def weights_error(
     row_log_doubt: Float[Tensor, "*batch n"],
     eta: Float[Tensor, "*batch n"],
 ) -> Float[Tensor, "*batch"]:
-    """Bound the Frobenius distance of the computed softmax from the exact one.
+    """Return a bound on the Frobenius distance of the computed softmax from the exact one.
 
     ``row_norm`` is the Euclidean norm of each row of weights, ``row_log_doubt`` at least the
     logarithm of one minus its largest weight, and ``eta`` (η) the error of its log-weights. A
     weight w then moves by at most min(w, 1−w)(e^{2η}−1): nearly one-hot rows hardly change.
-
-    Returns:
-        One bound per matrix.
     """
     growth = torch.where(eta < 1, torch.expm1(2 * eta.clamp(max=1)).log(), 2 * eta)
     one_hot = (row_log_doubt + growth).exp() * math.sqrt(2)

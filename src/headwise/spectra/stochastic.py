@@ -92,7 +92,7 @@ def spectral_density(
         device: Where to compute.
 
     Returns:
-        The density.
+        The leading singular values, and nodes with weights (probes, steps) for the others.
 
     Example:
         >>> from headwise.spectra import DenseOperator

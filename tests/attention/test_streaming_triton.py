@@ -25,9 +25,9 @@ SHORT = torch.float16 if INTERPRETED else torch.bfloat16
 
 
 def kernels():
-    from headwise.attention import operator_triton
+    from headwise.attention import streaming_triton
 
-    return operator_triton
+    return streaming_triton
 
 
 def drawn(n, m, d, dtype, seed=0):
