@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy
 import pytest
@@ -12,9 +13,13 @@ from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.theory import barrier
 from headwise.theory.ensembles import IndependentHead, InputHead, PlateauHead
-from headwise.theory.montecarlo import simulate_ratio
-from headwise.theory.plateau import concatenated_rank, concatenated_ratio, plateau_ratio
-from headwise.theory.under_mask import barrier_ratio
+from headwise.theory.law_formula import barrier_ratio
+from headwise.theory.montecarlo import (
+    concatenated_rank,
+    concatenated_ratio,
+    plateau_ratio,
+    simulate_ratio,
+)
 
 
 def test_softmax_row_bound_is_reached_when_all_runners_up_tie():
@@ -32,9 +37,9 @@ def test_gap_probability_against_simulation(n, gap):
     assert barrier.gap_below(n, gap) == pytest.approx(share, abs=0.014)
 
 
-def test_hardmax_temperature_makes_softmax_hard():
+def test_softmax_is_hard_at_the_temperature_of_the_smallest_gap():
     n, failures = 30, 0
-    heat = barrier.hardmax_temperature(n, 1e-3, doubt=0.1)
+    heat = barrier.smallest_gap(n, doubt=0.1) / math.log(2 * (n - 1) / 1e-3)
     for seed in range(40):
         scores = torch.randn(n, n, generator=stream(seed, "cold"), dtype=torch.float64)
         worst = 2 * float((1 - torch.softmax(scores / heat, -1).amax(-1)).max())
@@ -66,15 +71,18 @@ def test_more_rows_than_dimensions_cannot_be_orthonormal():
         barrier.nearest_orthonormal(torch.ones(3, 2))
 
 
-def test_coherence_dimension_inverts_the_probability():
-    d = barrier.coherent_head_dim(50, 0.2, doubt=0.05)
-    assert barrier.coherence_probability(50, d, 0.2) <= 0.05
-    assert barrier.coherence_probability(50, d - 1, 0.2) > 0.05
-
-
 def test_the_constant_before_log_n_is_of_order_one_over_epsilon_squared():
     assert barrier.log_constant(1e-4) * 1e-8 == pytest.approx(8, rel=1e-3)
-    growth = barrier.coherent_head_dim(10**8, 0.1) - barrier.coherent_head_dim(10**4, 0.1)
+
+    def least(n):
+        return (
+            bisect_left(
+                range(10**5), -0.05, key=lambda d: -barrier.coherence_probability(n, d + 1, 0.1)
+            )
+            + 1
+        )
+
+    growth = least(10**8) - least(10**4)
     assert growth == pytest.approx(barrier.log_constant(0.1) * math.log(10**4), rel=1e-3)
 
 

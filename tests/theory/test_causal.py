@@ -12,14 +12,12 @@ from headwise.attention.masks import Causal, SlidingWindow
 from headwise.errors import BadInputError, TooLargeError
 from headwise.masks import checked_mask
 from headwise.theory.causal import causal_share
-from headwise.theory.columns import column_share
 from headwise.theory.ensembles import IndependentHead
+from headwise.theory.expected import LAW_ERROR, expected_rank, ready_ratio
+from headwise.theory.law_formula import barrier_ratio, column_share, critical_head_dim, law_share
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
 from headwise.theory.numerics import rule_between
 from headwise.theory.picking import norm_density, odds
-from headwise.theory.prediction import predict_ratio
-from headwise.theory.ready import LAW_ERROR, ready_ratio
-from headwise.theory.under_mask import barrier_ratio, critical_head_dim, law_share
 
 
 def row_by_row(n, d):
@@ -86,14 +84,14 @@ def test_below_the_table_is_what_is_simulated(n, d):
 def test_beyond_the_table_few_dimensions_have_a_bound():
     assert ready_ratio(10**7, 4, "causal").method == "upper bound"
     with pytest.raises(TooLargeError, match="10,000,000 tokens under a causal mask"):
-        predict_ratio(10**7, 4, mask="causal")
+        expected_rank(10**7, 4, mask="causal")
 
 
 def test_predicted_is_simulated_or_the_law():
-    found = predict_ratio(64, 3, mask="causal")
+    found = expected_rank(64, 3, mask="causal")
     assert found.method == "simulation"
     assert abs(found.ratio - ready_ratio(64, 3, "causal").ratio) < found.error + 0.01
-    assert predict_ratio(64, 20, mask="causal") == ready_ratio(64, 20, "causal")
+    assert expected_rank(64, 20, mask="causal") == ready_ratio(64, 20, "causal")
 
 
 def test_it_saturates_earlier_than_without_a_mask():

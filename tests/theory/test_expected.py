@@ -13,14 +13,14 @@ import headwise
 from headwise.cli.bound import bound as bound_command
 from headwise.cli.law import law as law_command
 from headwise.errors import MissingExtraError, ParameterError
-from headwise.theory import Prediction, bound, expected_rank, law, prediction
+from headwise.spectra import Estimate
+from headwise.theory import bound, expected_rank, law, montecarlo
+from headwise.theory.expected import formula_ratio, ready_ratio
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.harmonics import Values, error_lower_bound, heads_needed
+from headwise.theory.law_formula import barrier_ratio, critical_head_dim, law_share
 from headwise.theory.planar import line_ratio, plane_ratio
-from headwise.theory.prediction import predict_ratio
-from headwise.theory.ready import ready_ratio
 from headwise.theory.softening import softmax_ratio
-from headwise.theory.under_mask import barrier_ratio, critical_head_dim, law_share
 
 SIZES = [(2, 1), (64, 2), (50, 3), (300, 16), (1024, 64), (10**8, 200)]
 
@@ -31,9 +31,10 @@ def core(prediction):
 
 @pytest.mark.parametrize("mask", ["none", "causal"])
 @pytest.mark.parametrize(("n", "d"), SIZES)
-def test_auto_chooses_as_predict_ratio(n, d, mask):
+def test_auto_is_the_formula_or_a_simulation(n, d, mask):
     found = expected_rank(n, d, mask)
-    assert core(found) == core(predict_ratio(n, d, mask=mask))
+    known = formula_ratio(n, d, mask) or expected_rank(n, d, mask, method="simulation")
+    assert core(found) == core(known)
     assert (found.mask, found.attention, found.in_range) == (mask, "hardmax", True)
 
 
@@ -81,7 +82,7 @@ def test_softmax_is_softmax_ratio(d, heat, valid):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"method": "guess"}, "expected a method, got 'guess'"),
+        ({"method": "guess"}, "expected `method` 'auto'"),
         ({"attention": "sparsemax"}, "got 'sparsemax'"),
         ({"mask": "window"}, "got 'window'"),
         ({"method": "law"}, "got d_h = 8"),
@@ -112,9 +113,17 @@ def test_law_holds_instant_predictions_around_the_critical_head_dimension(mask):
         assert core(row) == core(ready_ratio(256, row.head_dim, mask))
 
 
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize("length", [3, 4, 6, 10, 20, 32, 50])
+def test_in_few_dimensions_the_critical_one_reaches_the_share_that_is_shown(length, mask):
+    found = law(length, mask=mask)
+    shown = {row.head_dim: row.ratio / found.barrier for row in found.rows}
+    assert shown[found.critical_head_dim] >= 0.9
+    assert all(share < 0.9 for dim, share in shown.items() if dim < found.critical_head_dim)
+
+
 def test_law_simulates_only_head_dimensions_that_were_asked_for(monkeypatch):
-    simulated = Prediction(2**15, 8, 0.1, error=0.01, method="simulation")
-    monkeypatch.setattr(prediction, "predict_ratio", lambda *_, **__: simulated)
+    monkeypatch.setattr(montecarlo, "simulate_head", lambda *_: Estimate(0.1, 0.003, 100))
     assert [row.method for row in law(2**15, 8, "causal").rows] == ["simulation"]
     assert {row.method for row in law(2**15, mask="causal").rows} == {"upper bound", "law"}
     with pytest.raises(ParameterError, match="empty list"):
@@ -152,7 +161,7 @@ def test_answers_are_short_and_can_be_drawn(answer, tmp_path):
 @pytest.mark.parametrize("answer", ANSWERS, ids=["law", "heads", "error"])
 def test_without_pandas_to_frame_says_how_to_install_it(answer, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match="pip install pandas"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[frames\]'"):
         answer.to_frame()
 
 

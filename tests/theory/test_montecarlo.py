@@ -17,6 +17,7 @@ from headwise.theory.ensembles import (
     normal,
     uniform,
 )
+from headwise.theory.law_formula import barrier_ratio
 from headwise.theory.montecarlo import (
     _used_columns,
     hardmax_choices,
@@ -24,7 +25,6 @@ from headwise.theory.montecarlo import (
     simulate_to,
 )
 from headwise.theory.planar import line_ratio
-from headwise.theory.under_mask import barrier_ratio
 
 
 def test_conditional_mean_is_the_mean_over_all_choices_of_queries():

@@ -13,7 +13,6 @@ from headwise.randomness import stream
 from headwise.theory.harmonics import Values, error_lower_bound
 from headwise.theory.nearest import best_weights_error, majority_vote_error, majority_vote_limit
 from headwise.theory.separation import (
-    biased_regime,
     high_accuracy_regime,
     high_dimensional_regime,
 )
@@ -79,19 +78,12 @@ def test_second_regime_as_printed():
     assert found.log_heads == pytest.approx(math.log(0.5 * (4096 / (2 * math.e * 10)) ** 8))
 
 
-def test_third_theorem_as_printed():
-    found = biased_regime(30, 10, base=3.0, scale=0.5)
-    assert (found.error, found.log_heads) == (1 / 40, pytest.approx(math.log(0.5 * 3.0**20)))
-
-
 @pytest.mark.parametrize(
     "work",
     [
         lambda: high_accuracy_regime(10, 8),
         lambda: high_dimensional_regime(10, 5, 0.1),
         lambda: high_dimensional_regime(4096, 1, 1e-9),
-        lambda: biased_regime(8, 8),
-        lambda: biased_regime(8, 2, base=1.0),
     ],
 )
 def test_outside_their_hypotheses_the_theorems_refuse(work):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from headwise.theory.expected import LAW_ERROR
 from headwise.theory.fluctuation import corrected_law
-from headwise.theory.prediction import LAW_ERROR
+from headwise.theory.law_formula import law_share
 from headwise.theory.softening import ERROR_INSIDE, ERROR_OUTSIDE
-from headwise.theory.under_mask import law_share
 
 RECORD = Path(__file__).parents[2] / "benchmarks" / "records" / "law_cpu_202611.json"
 

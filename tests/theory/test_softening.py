@@ -12,8 +12,8 @@ from scipy import sparse
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.spectra import Absolute, Estimate, LogWeights, count
+from headwise.theory.law_formula import law_share
 from headwise.theory.softening import KEPT_LIMIT, _RowEntries, softmax_ratio
-from headwise.theory.under_mask import law_share
 
 
 def simulated(n: int, d: int, temperature: float, epsilon: float, draws: int) -> Estimate:

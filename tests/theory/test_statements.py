@@ -7,12 +7,18 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch.distributions import MultivariateNormal, kl_divergence
 
 from headwise.attention.constructions import BiasedNeighbours, TwoLayerVote, nearest_neighbour
+from headwise.spectra import Estimate
 from headwise.theory import barrier, separation
-from headwise.theory.columns import column_share
 from headwise.theory.harmonics import Values, energies, error_at, error_lower_bound
-from headwise.theory.nearest import majority_vote_error, mean_rank_one_success, rank_one_success
+from headwise.theory.law_formula import column_share
+from headwise.theory.nearest import (
+    majority_vote_error,
+    mean_rank_one_success,
+    neighbours,
+)
 from headwise.theory.numerics import crossing
 from headwise.theory.scaling import quantile
 from headwise.theory.statements.heads_expansion import legendre, tail_energy
@@ -82,7 +88,7 @@ def test_the_excess_of_a_simplex_grows_with_the_length():
             for one in (scores, scores - scores.mean(1, keepdim=True))
         ]
         excess.append(float((used[1] - used[0]).mean()))
-    assert excess[0] == pytest.approx(0.59, abs=0.1)
+    assert excess[0] == pytest.approx(0.60, abs=0.1)
     assert excess[1] == pytest.approx(1.29, abs=0.4)
     assert excess[1] > excess[0] + 0.25
 
@@ -115,6 +121,16 @@ def test_remark_3():
     weights = torch.randn(2, 500, 12, 64, generator=torch.Generator().manual_seed(0)).double()
     query, key = torch.diag(norms) @ weights
     assert float(_ranks(query, key).mean()) < barrier.rank_barrier(12)
+    # Almost orthonormal directions: the divergence of a column from E = 0 has no norms in it.
+    nearly = torch.eye(12, dtype=torch.float64) + simplex(12) @ simplex(12).mT / 50
+    scaled, plain = (
+        kl_divergence(*(MultivariateNormal(torch.zeros(12).double(), one) for one in pair))
+        for pair in (
+            (torch.diag(norms) @ nearly @ torch.diag(norms), torch.diag(norms**2)),
+            (nearly, torch.eye(12, dtype=torch.float64)),
+        )
+    )
+    assert float(scaled) == pytest.approx(float(plain))
     scores = torch.tensor([[0.1, 0.3, 0.2]])
     assert torch.equal((7 * scores).argmax(-1), scores.argmax(-1))
     # Factors of its own for each column are not covered: key norms matter.
@@ -122,7 +138,7 @@ def test_remark_3():
 
 
 def test_equations_66_69():
-    d = barrier.coherent_head_dim(50, 0.2)
+    d = math.ceil(2 * math.log(2 * 50**2 / 0.05) / (0.2**2 / 2 - 0.2**3 / 3))
     assert barrier.coherence_probability(50, d, 0.2) <= 0.05
     assert barrier.coherence_probability(50, d - 1, 0.2) > 0.05
 
@@ -234,12 +250,27 @@ def test_theorem_2_high_accuracy():
             limit = separation.high_accuracy_regime(d, r)
             if limit.log_heads >= 0:
                 assert error_at(d, r, limit.log_heads) >= limit.error
+    below_one = [
+        next(r for r in range(1, d - 2) if separation.high_accuracy_regime(d, r).log_heads < 0)
+        for d in (8, 16, 32, 64, 1024)
+    ]
+    assert below_one == [2, 5, 13, 29, 509]
 
 
 def test_theorem_2_high_dimension():
     limit = separation.high_dimensional_regime(4096, 1, 0.05, exponent=0.2)
     assert error_at(4096, 1, limit.log_heads) >= 0.05
     assert limit.log_heads == pytest.approx(math.log(0.5) + 4 * math.log(4096 / (2 * math.e * 5)))
+    # At ε = ½ one head is allowed, and one that leans towards a rank-one choice has less error.
+    assert separation.high_dimensional_regime(64, 1, 0.5, exponent=0.2).log_heads > 0
+    pairs, y = neighbours(64, 10**5, torch.Generator().manual_seed(0))
+    lean = 2 * mean_rank_one_success(64) - 1
+    first = (pairs[:, 0, 0] > pairs[:, 1, 0]) == (y[:, 0] > 0)
+    weights = 0.5 + lean / 2 * torch.where(first, 1, -1)
+    nearer = (pairs[:, 0] * y).sum(-1) > (pairs[:, 1] * y).sum(-1)
+    error = Estimate.of(2 * (weights - nearer.double()).square())
+    assert error.mean == pytest.approx((1 - lean**2) / 2, abs=4 * error.stderr)
+    assert error.mean + 4 * error.stderr < 0.5
 
 
 def test_theorem_on_biased_neighbours():
@@ -276,7 +307,6 @@ def test_wave_energies_against_sampling():
 
 def test_random_rank_one_head():
     assert mean_rank_one_success(2) == pytest.approx(0.75)
-    assert rank_one_success(0.0) == 0.5
     assert mean_rank_one_success(100) - 0.5 == pytest.approx(0.0254, rel=0.01)
 
 
@@ -344,6 +374,24 @@ def test_no_gram_matrix_changes_the_rank_by_more_than_total_variation_allows(n, 
         if share > best:
             best, gram = share, tried
     assert 0.1 < best < 1
+
+
+@pytest.mark.parametrize("token", ["zero", "repeated"])
+def test_ties_at_head_dimension_one_stay_below_total_variation(token):
+    """A zero token ties all scores of its row and may choose a third column: see step 3."""
+    n = 5
+    inputs = torch.eye(n, dtype=torch.float64)
+    inputs[0] = 0 if token == "zero" else inputs[1]
+    distance = float((inputs @ inputs.mT - torch.eye(n, dtype=torch.float64)).norm())
+    assert distance >= 1
+    generator = torch.Generator().manual_seed(0)
+    query, key = torch.randn((2, 500, n, 1), generator=generator, dtype=torch.float64)
+    scores = (inputs @ query) @ (inputs @ key).mT
+    tied = scores >= scores.amax(-1, keepdim=True) - 1e-12
+    any_tied = tied * torch.rand(scores.shape, generator=generator, dtype=torch.float64)
+    used = torch.nn.functional.one_hot(any_tied.argmax(-1), n).amax(1).sum(-1)
+    assert int(used.max()) > 2
+    assert n <= barrier.rank_barrier(n) + barrier.variation_excess(n, 1, distance)
 
 
 def test_stable_range():

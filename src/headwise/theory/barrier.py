@@ -13,11 +13,12 @@ import torch
 from scipy import special
 from torch import Tensor
 
+from headwise.checks import fraction, positive, whole
 from headwise.errors import BadInputError
 from headwise.shapes import Float
+from headwise.theory.number_types import Real, Whole
 from headwise.theory.numerics import crossing, rule_between
 from headwise.theory.picking import score_at
-from headwise.theory.sizes import Real, Whole, fraction, positive, whole
 
 
 def softmax_to_hardmax(length: Whole, gap: Real, temperature: Real) -> float:
@@ -166,12 +167,6 @@ def coherence_probability(length: Whole, head_dim: Whole, coherence: Real) -> fl
     return min(1.0, 2 * n**2 * math.exp(-d * _chernoff(epsilon) / 2))
 
 
-def coherent_head_dim(length: Whole, coherence: Real, doubt: Real = 0.05) -> int:
-    """The head dimension from which that probability is at most ``doubt``."""
-    n, epsilon = whole("the length", length), fraction("the coherence", coherence)
-    return math.ceil(2 * math.log(2 * n**2 / fraction("the doubt", doubt)) / _chernoff(epsilon))
-
-
 def log_constant(coherence: Real) -> float:
     """Remark 5: the factor before log n in d_h = Ω(log n); 8/ε² for small ε."""
     return 4 / _chernoff(fraction("the coherence", coherence))
@@ -202,12 +197,6 @@ def smallest_gap(length: Whole, doubt: Real = 0.05) -> float:
     """
     n, share = whole("the length", length, 2), fraction("the doubt", doubt)
     return crossing(lambda gap: gap_below(n, gap) - share / n, 0.0, 20.0)
-
-
-def hardmax_temperature(length: Whole, error: Real, doubt: Real = 0.05) -> float:
-    """Lemma 1 and that gap: the temperature at which every row is within ``error`` of hardmax."""
-    n, goal = whole("the length", length, 2), positive("the error", error)
-    return smallest_gap(n, doubt) / math.log(2 * (n - 1) / min(goal, 1.0))
 
 
 def independence_limit(columns: Whole, doubt: Real = 1e-6) -> float:

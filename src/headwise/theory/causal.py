@@ -18,10 +18,9 @@ import numpy as np
 from scipy import special
 
 from headwise.errors import InaccurateError
-from headwise.theory.columns import cells
+from headwise.theory.number_types import Wholes, cells
 from headwise.theory.numerics import rule_between
 from headwise.theory.picking import CHECK, norm_density, odds, score_at
-from headwise.theory.sizes import Wholes
 
 #: Rows are summed one by one up to here, and from here on by a spline in log i.
 _ONE_BY_ONE = 32

@@ -13,9 +13,9 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from headwise.checks import whole
 from headwise.errors import BadInputError
 from headwise.shapes import Float
-from headwise.theory.sizes import whole
 
 #: Draws an array of independent entries: (shape, generator) → float64 tensor.
 Entries = Callable[[tuple[int, ...], torch.Generator], Tensor]

@@ -1,28 +1,78 @@
-"""expected_rank: the one way to ask for the rank of a random head."""
+"""expected_rank: the one way to ask for the rank of a random head.
+
+A formula or a stored simulation answers without torch, so a command can ask for a whole curve.
+Between the lengths that were simulated, the share of the law that is reached is taken to be
+straight in log n.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
+
+from headwise.checks import one_of, whole
 from headwise.errors import ParameterError
 from headwise.masks import MaskName, checked_mask
 from headwise.progress import SILENT, Progress
-from headwise.theory.columns import ACCURATE_FROM
-from headwise.theory.ready import (
-    UPPER_BOUND,
-    Prediction,
-    bounded_ratio,
-    checked_sizes,
-    formula_ratio,
-    ready_ratio,
-)
-from headwise.theory.sizes import Real, Whole
-from headwise.theory.under_mask import barrier_ratio
+from headwise.theory.fluctuation import corrected_law
+from headwise.theory.law_formula import ACCURATE_FROM, barrier_ratio, law_share
+from headwise.theory.number_types import MAX_HEAD_DIM, MAX_LENGTH, Real, Whole
+from headwise.theory.planar import HULL_FROM, line_ratio, plane_ratio
+
+#: How far the corrected law may lie from simulation for d_h ≥ 16 (measured, n = 2⁵ … 2¹⁴).
+LAW_ERROR = 0.006
+
+#: Beyond that length, how far it was seen from local simulation (to n = 10¹²), as a share.
+LONG_LAW_ERROR, MEASURED_LENGTH = 0.06, 2**14
+
+#: The method where nothing better is at hand than the law itself, which is too high there.
+UPPER_BOUND = "upper bound"
+
+#: Simulations of few dimensions, made by benchmarks/simulate_low_dims.py.
+_TABLES: dict[MaskName, str] = {"none": "low_dims.json", "causal": "low_dims_causal.json"}
 
 Attention = Literal["hardmax", "softmax"]
 Method = Literal["auto", "instant", "exact", "law", "simulation", "upper bound"]
+
+#: The default tolerance of the softmax rank.
+EPSILON = 1e-8
+
+_SIZES = ("`n`", "`d_h`")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The expected rank of a random head over the length, and how it was computed.
+
+    Attributes:
+        length: Number of tokens n.
+        head_dim: Head dimension; infinite for the barrier.
+        ratio: Expected rank / n.
+        error: How far the ratio may be from the truth: three standard errors of a simulation, and
+            for a law the largest distance from simulation that was measured.
+        method: "exact", "law", "simulation" or "upper bound".
+        mask: Which keys a token may pick.
+        attention: "hardmax", or "softmax" for the number of singular values above a tolerance.
+        in_range: Whether the error was measured for sizes like this one.
+
+    >>> Prediction(1024, 64, 0.52, error=0.006, method="law").attention
+    'hardmax'
+    """
+
+    length: int
+    head_dim: int | float
+    ratio: float
+    error: float
+    method: str
+    mask: MaskName = "none"
+    attention: str = "hardmax"
+    in_range: bool = True
 
 
 def expected_rank(
@@ -33,7 +83,7 @@ def expected_rank(
     method: Method = "auto",
     *,
     temperature: Real | None = None,
-    epsilon: Real = 1e-8,
+    epsilon: Real = EPSILON,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Prediction:
@@ -54,8 +104,8 @@ def expected_rank(
         mask: ``"none"`` or ``"causal"``.
         attention: ``"hardmax"``, or ``"softmax"`` for the number of singular values ≥ epsilon.
         method: How to compute the answer; softmax has "auto" and "law", which are the same.
-        temperature: The T of softmax(q·kᵀ/T). With N(0, 1) inputs and weights of width d, pass
-            √d_h / d. Required for softmax.
+        temperature: The T of softmax(q·kᵀ/T), required for softmax. With N(0, 1) inputs and
+            weights of width d it is √d_h / d.
         epsilon: The tolerance of the softmax rank.
         seed: Seed of a simulation.
         progress: Shows the progress of a simulation.
@@ -74,38 +124,45 @@ def expected_rank(
     (0.52, 0.632)
     """
     mask = checked_mask(mask)
-    if method not in get_args(Method):
-        known = ", ".join(repr(name) for name in get_args(Method))
-        raise ParameterError(f"expected a method, got {method!r}", hint=f"pass one of {known}")
+    one_of("`method`", method, get_args(Method))
+    one_of("`attention`", attention, get_args(Attention))
+    seed = whole("`seed`", seed, 0)
     if attention == "softmax":
+        n, d_h = checked_sizes(n, d_h, _SIZES)
         return _softmax(n, d_h, mask, method, temperature, epsilon)
-    if attention != "hardmax":
-        raise ParameterError(
-            f"expected attention 'hardmax' or 'softmax', got {attention!r}", hint="pass one of them"
-        )
+    _refuse_for_hardmax(temperature, epsilon)
     if d_h == math.inf:
         return _barrier(n, mask, method)
-    return replace(_hardmax(n, d_h, mask, method, seed, progress), mask=mask)
+    n, d_h = checked_sizes(n, d_h, _SIZES)
+    return _hardmax(n, d_h, mask, method, seed, progress)
+
+
+def _refuse_for_hardmax(temperature: Real | None, epsilon: Real) -> None:
+    for name, given in (("temperature", temperature is not None), ("epsilon", epsilon != EPSILON)):
+        if given:
+            raise ParameterError(
+                f"`{name}` does not go with hardmax",
+                hint="leave it out, or pass `attention='softmax'`",
+            )
 
 
 def _hardmax(
-    n: Whole, d_h: Whole, mask: MaskName, method: Method, seed: int, progress: Progress
+    n: int, d: int, mask: MaskName, method: Method, seed: int, progress: Progress
 ) -> Prediction:
     if method == "instant":
-        return ready_ratio(n, d_h, mask)
-    length, dim = checked_sizes(n, d_h)
+        return ready_ratio(n, d, mask)
     if method == UPPER_BOUND:
-        return bounded_ratio(length, dim, mask)
-    if method in ("auto", "simulation"):
+        return bounded_ratio(n, d, mask)
+    known = None if method == "simulation" else formula_ratio(n, d, mask)
+    if method == "simulation" or (method == "auto" and known is None):
         # Simulations need torch, which takes a second to import.
-        from headwise.theory.prediction import predict_ratio, simulated_ratio
+        from headwise.theory.montecarlo import simulate_head
 
-        simulate = simulated_ratio if method == "simulation" else predict_ratio
-        return simulate(length, dim, seed, progress, mask=mask)
-    known = formula_ratio(length, dim, mask)
-    if known is None or known.method != method:
+        found = simulate_head(n, d, seed, progress, mask)
+        return Prediction(n, d, found.mean, 3 * found.stderr, "simulation", mask)
+    if known is None or method not in ("auto", known.method):
         raise ParameterError(
-            f"expected a size with method {method!r}, got d_h = {dim} with mask {mask!r}",
+            f"expected a size with method {method!r}, got d_h = {d} with mask {mask!r}",
             hint=f"use method='auto'; the law starts at d_h = {ACCURATE_FROM}",
         )
     return known
@@ -117,7 +174,7 @@ def _barrier(n: Whole, mask: MaskName, method: Method) -> Prediction:
             f"expected method 'auto' or 'exact' for d_h = ∞, got {method!r}",
             hint="pass a finite d_h or another method",
         )
-    length, _ = checked_sizes(n, 1)
+    length, _ = checked_sizes(n, 1, _SIZES)
     ratio = barrier_ratio(length, mask)
     return Prediction(length, math.inf, ratio, error=0.0, method="exact", mask=mask)
 
@@ -153,3 +210,83 @@ def _softmax(
         attention="softmax",
         in_range=found.valid,
     )
+
+
+def ready_ratio(length: Whole, head_dim: Whole, mask: MaskName = "none") -> Prediction:
+    """Predict E[rank]/n of the hardmax of a random head without simulating.
+
+    For 3 ≤ d_h < 16, and for 1 and 2 under a causal mask, the value comes from a table of
+    simulations. Beyond the table it is the law, and the method is "upper bound".
+
+    Returns:
+        The prediction.
+    """
+    return _ready(*checked_sizes(length, head_dim), checked_mask(mask))
+
+
+@lru_cache(maxsize=4096)
+def _ready(n: int, d: int, mask: MaskName) -> Prediction:
+    return formula_ratio(n, d, mask) or _tabled(n, d, mask) or bounded_ratio(n, d, mask)
+
+
+def checked_sizes(
+    length: Whole, head_dim: Whole, names: tuple[str, str] = ("`length`", "`head_dims`")
+) -> tuple[int, int]:
+    """A length and a head dimension in the range of the law, or a refusal with these names."""
+    n = whole(names[0], length, 2, int(MAX_LENGTH))
+    return n, whole(names[1], head_dim, 1, int(MAX_HEAD_DIM))
+
+
+def formula_ratio(n: int, d: int, mask: MaskName = "none") -> Prediction | None:
+    """What a formula knows: d_h ≥ 16 by the law, without a mask 1 and 2 exactly; else None."""
+    if d <= 2 and mask == "none":
+        return _exact(n, d)
+    if d < ACCURATE_FROM:
+        return None
+    ratio = corrected_law(n, d) if mask == "none" else float(law_share(n, d, mask))
+    error = LAW_ERROR if n <= MEASURED_LENGTH else max(LAW_ERROR, LONG_LAW_ERROR * ratio)
+    return Prediction(n, d, ratio, error, "law", mask)
+
+
+def _exact(n: int, d: int) -> Prediction:
+    ratio = line_ratio(n) if d == 1 else plane_ratio(n)
+    # For long sequences in the plane the corners no query hits are left out: about ratio of them.
+    doubt = ratio if d == 2 and n > HULL_FROM else 1e-9
+    return Prediction(n, d, ratio, error=doubt * ratio, method="exact")
+
+
+def _tabled(n: int, d: int, mask: MaskName) -> Prediction | None:
+    """From the two simulated lengths around n; None where one of them is missing."""
+    lengths, ratios, errors, laws = table(d, mask)
+    after = int(np.searchsorted(lengths, n))
+    if after == len(lengths):
+        return None
+    before = after if lengths[after] == n else after - 1
+    if math.isnan(ratios[before]) or math.isnan(ratios[after]):
+        return None
+    ends = [before, after]
+    share = np.interp(math.log(n), np.log(lengths[ends]), np.log(ratios[ends] / laws[ends]))
+    ratio = float(law_share(n, d, mask) * np.exp(share))
+    doubt = max(errors[before] / ratios[before], errors[after] / ratios[after])
+    return Prediction(n, d, ratio, 3 * float(doubt) * ratio, "simulation", mask)
+
+
+def bounded_ratio(n: int, d: int, mask: MaskName) -> Prediction:
+    """The law L(n, d_h), which may lie anywhere above the truth."""
+    ratio = float(law_share(n, d, mask))
+    return Prediction(n, d, ratio, ratio, UPPER_BOUND, mask)
+
+
+@cache
+def table(d: int, mask: MaskName) -> tuple[np.ndarray, ...]:
+    """Return lengths, ratios, standard errors and the law at one head dimension; NaN if unknown.
+
+    The law is stored because computing it at two more lengths takes three times as long.
+
+    Returns:
+        The columns.
+    """
+    stored = json.loads(Path(__file__).with_name(_TABLES[mask]).read_text("utf-8"))
+    rows = stored["head_dims"][str(d)]
+    columns = (np.array(rows[name], dtype=float) for name in ("ratio", "stderr", "law"))
+    return np.array(stored["lengths"], dtype=float), *columns

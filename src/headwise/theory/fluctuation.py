@@ -13,11 +13,12 @@ import math
 
 import numpy as np
 
+from headwise.checks import whole
 from headwise.theory.agreement import mean_agreement
-from headwise.theory.columns import column_share
+from headwise.theory.law_formula import column_share
+from headwise.theory.number_types import Whole
 from headwise.theory.numerics import log_beta, rule_between
 from headwise.theory.picking import key_norms
-from headwise.theory.sizes import Whole, whole
 
 #: Above this length the correction is below 0.001 for d_h ≥ 16, and drowns in rounding.
 NEGLIGIBLE_FROM = 2**16

@@ -17,12 +17,14 @@ import itertools
 import math
 from enum import Enum
 from functools import lru_cache
+from numbers import Real as RealNumber
 
 import numpy as np
 
+from headwise.checks import whole
 from headwise.errors import ParameterError, TooLargeError
+from headwise.theory.number_types import Real, Whole
 from headwise.theory.numerics import Numbers, crossing, log_beta, log_binomial, rule_between
-from headwise.theory.sizes import Real, Whole, whole
 
 MAX_WIDTH = 10**6
 
@@ -83,12 +85,7 @@ def error_lower_bound(
 ) -> float:
     """The least mean squared error that ``heads`` heads of ``rank`` can have."""
     d, r = _width_and_rank(width, rank)
-    if not heads >= 1 or heads != heads // 1 or math.isinf(heads):
-        raise ParameterError(
-            f"expected a whole number of `heads`, at least 1, got {heads!r}",
-            hint="pass 1 or more",
-        )
-    return _left_over(d, r, values, math.log(heads)) / 2
+    return _left_over(d, r, values, math.log(whole("`heads`", heads))) / 2
 
 
 def error_at(width: Whole, rank: Whole, log_heads: float, values: Values = Values.ANY) -> float:
@@ -130,7 +127,7 @@ def heads_needed(
 def log_heads_needed(width: Whole, rank: Whole, error: Real, values: Values = Values.ANY) -> float:
     """The natural logarithm of the (real) number of heads at which the bound equals ``error``."""
     d, r = _width_and_rank(width, rank)
-    if not 0 < error <= 0.5:
+    if not isinstance(error, RealNumber) or not 0 < error <= 0.5:
         raise ParameterError(
             f"expected `error` above 0 and at most 0.5 (the error without heads), got {error!r}",
             hint="pass 0.1 for example",

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from headwise.checks import one_of, whole
 from headwise.errors import ParameterError
+from headwise.report import data_frame, save
 from headwise.theory.harmonics import Values, error_at, error_lower_bound, heads_needed
-from headwise.theory.law_curve import frame, saved
-from headwise.theory.sizes import Real, Whole
+from headwise.theory.number_types import Real, Whole
 
 ValueClass = Literal["any", "identity"]
 
 # Points of the curve that to_frame and plot show.
 _POINTS = 41
+
+#: More heads than this do not fit in a float.
+MOST_HEADS = int(1e300)
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,8 +78,10 @@ class Bound:
         Raises:
             MissingExtraError: If pandas is not installed.
         """
-        heads, bounds = self.curve()
-        return frame({"heads": heads, "error_lower_bound": bounds})
+        return data_frame(
+            {"heads": heads, "error_lower_bound": error}
+            for heads, error in zip(*self.curve(), strict=True)
+        )
 
     def plot(self, file: str | Path | None = None) -> Any:
         """Draw the lower bound of the error against the number of heads.
@@ -100,7 +106,7 @@ class Bound:
         axes.set(xlabel="number of heads", ylabel="mean squared error")
         axes.set_title(f"Heads of rank {self.rank} in {self.width} dimensions")
         axes.legend(frameon=False)
-        return saved(figure, file)
+        return save(figure, file)
 
 
 def bound(
@@ -141,6 +147,7 @@ def bound(
         )
     kind = _value_class(values)
     if heads is not None:
+        _refuse_beyond_floats(heads)
         least = error_lower_bound(width, rank, heads, kind)
         return Bound(int(width), int(rank), _counted(heads), least, kind.value, "heads")
     assert error is not None
@@ -153,10 +160,12 @@ def _counted(heads: Whole) -> int | float:
     return int(heads) if heads <= 2**53 else float(heads)
 
 
+def _refuse_beyond_floats(heads: Whole) -> None:
+    if whole("`heads`", heads) > MOST_HEADS:
+        raise ParameterError("expected at most 10^300 `heads`, got more", hint="pass fewer")
+
+
 def _value_class(values: str | Values) -> Values:
-    try:
-        return Values(values)
-    except ValueError:
-        raise ParameterError(
-            f"expected `values` 'any' or 'identity', got {values!r}", hint="pass one of them"
-        ) from None
+    if isinstance(values, Values):
+        return values
+    return Values(one_of("`values`", values, [kind.value for kind in Values]))

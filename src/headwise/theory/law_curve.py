@@ -8,14 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwise.errors import BadInputError, MissingExtraError, ParameterError
+from headwise.errors import ParameterError
 from headwise.masks import MaskName, checked_mask
 from headwise.progress import SILENT, Progress, tracked
-from headwise.theory.columns import MAX_HEAD_DIM
-from headwise.theory.expected import expected_rank
-from headwise.theory.ready import UPPER_BOUND, Prediction, checked_sizes
-from headwise.theory.sizes import Real, Whole
-from headwise.theory.under_mask import barrier_ratio, critical_head_dim
+from headwise.report import data_frame, save
+from headwise.theory.expected import (
+    UPPER_BOUND,
+    Prediction,
+    checked_sizes,
+    expected_rank,
+    ready_ratio,
+)
+from headwise.theory.law_formula import barrier_ratio, critical_head_dim
+from headwise.theory.number_types import MAX_HEAD_DIM, Real, Whole
+
+#: Below this head dimension predictions lie visibly under the law, which is never too low.
+FEW_DIMENSIONS = 32
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,9 +80,16 @@ class Law:
         Raises:
             MissingExtraError: If pandas is not installed.
         """
-        names = ("head_dim", "ratio", "error", "method")
-        columns = {name: self.as_json()[name] for name in names}
-        return frame(columns | {"of_barrier": [row.ratio / self.barrier for row in self.rows]})
+        return data_frame(
+            {
+                "head_dim": row.head_dim,
+                "ratio": row.ratio,
+                "error": _error(row),
+                "method": row.method,
+                "of_barrier": row.ratio / self.barrier,
+            }
+            for row in self.rows
+        )
 
     def plot(self, file: str | Path | None = None) -> Any:
         """Draw rank over length against head dimension.
@@ -104,7 +119,7 @@ class Law:
         under = "" if self.mask == "none" else f", {self.mask} mask"
         axes.set_title(f"{self.length} tokens, Gaussian queries and keys{under}")
         figure.legend(frameon=False, loc="outside lower center", ncols=3, fontsize=9)
-        return saved(figure, file)
+        return save(figure, file)
 
 
 def law(
@@ -138,8 +153,8 @@ def law(
     [0.52, 0.57]
     """
     mask = checked_mask(mask)
-    critical = critical_head_dim(length, fraction, mask)
     n, _ = checked_sizes(length, 1)
+    critical = predicted_critical(n, fraction, mask)
     dims = _usual_dims(critical) if head_dims is None else _listed(head_dims)
     rows = []
     # A simulation reports its own progress.
@@ -155,6 +170,14 @@ def law(
     return Law(n, mask, float(fraction), critical, barrier_ratio(n, mask), tuple(rows))
 
 
+def predicted_critical(length: int, fraction: Real, mask: MaskName) -> int:
+    """The least head dimension whose prediction reaches this share of the barrier."""
+    dim, goal = critical_head_dim(length, fraction, mask), fraction * barrier_ratio(length, mask)
+    while dim < FEW_DIMENSIONS and ready_ratio(length, dim, mask).ratio < goal:
+        dim += 1
+    return dim
+
+
 def _usual_dims(critical: int) -> list[int]:
     """Powers of two up to well beyond the critical head dimension, and that dimension itself."""
     last = min(max(4 * critical, 64), MAX_HEAD_DIM)
@@ -162,37 +185,13 @@ def _usual_dims(critical: int) -> list[int]:
 
 
 def _listed(head_dims: Whole | Sequence[Whole]) -> list[Whole]:
-    dims = list(head_dims) if isinstance(head_dims, Sequence) else [head_dims]
+    dims: list[Any] = [head_dims]
+    if isinstance(head_dims, Sequence) and not isinstance(head_dims, str):
+        dims = list(head_dims)
     if not dims:
         raise ParameterError("expected head dimensions, got an empty list", hint="pass at least 1")
-    return dims
+    return [checked_sizes(2, dim)[1] for dim in dims]
 
 
 def _error(row: Prediction) -> float | None:
     return None if row.method == UPPER_BOUND else row.error
-
-
-def frame(columns: dict[str, Any]) -> Any:
-    """Return columns as a pandas DataFrame, or say how to install pandas."""
-    try:
-        import pandas  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise MissingExtraError(
-            "to_frame needs the package pandas", hint="install it with: pip install pandas"
-        ) from None
-    return pandas.DataFrame(columns)
-
-
-def saved(figure: Any, file: str | Path | None) -> Any:
-    """Return the figure, after saving it if a file is given."""
-    if file is None:
-        return figure
-    try:
-        figure.savefig(file, dpi=150)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BadInputError(
-            f"cannot write {file}: {reason}",
-            hint="choose a folder you may write to and a name that ends in .png, .svg or .pdf",
-        ) from error
-    return figure

@@ -13,13 +13,14 @@ import torch
 from scipy import special
 from torch import Tensor
 
+from headwise.checks import whole
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.shapes import Float
 from headwise.spectra import Estimate
 from headwise.theory.harmonics import Values, log_coefficient, log_dimension
+from headwise.theory.number_types import Whole
 from headwise.theory.numerics import rule_between
-from headwise.theory.sizes import Whole, whole
 
 # Odd degrees summed in Σ N λ³ P: the terms fall off like ℓ^(−2−d/2).
 _DEGREES = 512
@@ -97,13 +98,11 @@ def _combined(seen: Tensor, fitted: Tensor) -> Tensor:
     return torch.einsum("shd,h->sd", seen, fitted)
 
 
-def rank_one_success(cosine: float) -> float:
-    """The chance ½ + asin|wᵀy|/π that one random rank-one head is right, w = (x₁−x₂)/√2."""
-    return 0.5 + math.asin(abs(cosine)) / math.pi
-
-
 def mean_rank_one_success(width: Whole) -> float:
-    """That chance averaged over the sphere: ½ + 0.254/√d for large d."""
+    """The chance that one random rank-one head is right: ½ + 0.254/√d for large d.
+
+    It is ½ + asin|wᵀy|/π for w = (x₁−x₂)/√2, averaged over the sphere.
+    """
     d = whole("the width", width, 2)
     angle, density = _angles(d)
     return 0.5 + float((density * angle).sum() / density.sum()) / math.pi

@@ -17,12 +17,13 @@ import numpy as np
 import torch
 from scipy import special
 
+from headwise.checks import whole
 from headwise.errors import TooLargeError
 from headwise.progress import SILENT, Progress, tracked
 from headwise.randomness import stream_seed
 from headwise.spectra import Estimate
+from headwise.theory.number_types import Whole
 from headwise.theory.picking import KeyNorms, key_norms, score_at
-from headwise.theory.sizes import Whole, whole
 
 #: Below this length Poisson counts differ from binomial ones by more than the error bar.
 POISSON_FROM = 4096

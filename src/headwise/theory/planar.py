@@ -12,10 +12,11 @@ import math
 import numpy as np
 from scipy import special
 
+from headwise.checks import whole
 from headwise.theory.agreement import agreement
+from headwise.theory.number_types import Whole
 from headwise.theory.numerics import rule_between
 from headwise.theory.picking import score_at
-from headwise.theory.sizes import Whole, whole
 
 #: Above this length neighbouring queries are so close that 1 − P(agree) drowns in rounding;
 #: there every corner of the hull is hit but for a share of about (corners / n).

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from headwise.checks import fraction, positive, whole
 from headwise.errors import BadInputError
-from headwise.theory.columns import column_share
+from headwise.theory.law_formula import column_share, critical_head_dim
+from headwise.theory.number_types import Real, Whole
 from headwise.theory.numerics import crossing, rule_between
-from headwise.theory.sizes import Real, Whole, fraction, positive, whole
-from headwise.theory.under_mask import critical_head_dim
 
 #: The shares of the barrier that ``scaling`` reports.
 SHARES = (0.5, 0.9, 0.95)
@@ -113,11 +113,11 @@ def gain_head_dim(length: Whole, gain: Real = 0.01, step: Whole = 16) -> int:
 
 def saturation_row(
     head_dims: Sequence[int], ratios: Sequence[float], threshold: Real = 0.013
-) -> int:
+) -> int | None:
     """The rank paper's critical head dimension: the row above the first small improvement.
 
     An improvement is small when it is at most ``threshold``; the paper says "around 0.01",
-    and its printed choices need about 0.013.
+    and its printed choices need about 0.013. None if every improvement is larger.
 
     >>> saturation_row([16, 32, 48, 64], [0.536, 0.593, 0.601, 0.612])
     32
@@ -133,7 +133,4 @@ def saturation_row(
     for row, step in enumerate(np.diff(ratios)):
         if step <= limit:
             return head_dims[row]
-    raise BadInputError(
-        f"every improvement is above {threshold}",
-        hint="extend the grid to larger head dimensions, or raise the threshold",
-    )
+    return None

@@ -18,10 +18,11 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
+from headwise.checks import positive, whole
 from headwise.errors import BadInputError
 from headwise.theory.harmonics import Values, log_dimension, log_reach
+from headwise.theory.number_types import Real, Whole
 from headwise.theory.numerics import crossing
-from headwise.theory.sizes import Real, Whole, positive, whole
 
 #: The error that the theorem on biased neighbours names.
 BIASED_ERROR = 1 / 40
@@ -70,20 +71,6 @@ def high_dimensional_regime(
         )
     power = positive("the constant C'", exponent) / epsilon
     return Separation(epsilon, math.log(0.5) + power * math.log(d / (2 * math.e * (r + power))))
-
-
-def biased_regime(width: Whole, rank: Whole, base: Real = 2.0, scale: Real = 1.0) -> Separation:
-    """Biased neighbours: error above 1/40 unless H·max‖V_h‖ reaches C·c^(d−r).
-
-    ``log_heads`` is the logarithm of H·max‖V_h‖; ``base`` is c > 1 and ``scale`` is C.
-    """
-    d, r = whole("the width", width), whole("the rank", rank)
-    if not base > 1 or r >= d:
-        raise BadInputError(
-            f"expected base > 1 and rank < width, got base {base}, rank {r} and width {d}",
-            hint="pass a base above 1 and a rank below the width",
-        )
-    return Separation(BIASED_ERROR, (d - r) * math.log(base) + math.log(positive("C", scale)))
 
 
 def square_wave(width: Whole) -> np.ndarray:

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from headwise.theory.columns import ACCURATE_FROM
+from headwise.checks import fraction, positive, whole
+from headwise.theory.law_formula import ACCURATE_FROM
+from headwise.theory.number_types import Real, Whole
 from headwise.theory.numerics import rule_between
 from headwise.theory.picking import KeyNorms, key_norms, score_at
-from headwise.theory.sizes import Real, Whole, fraction, positive, whole
 
 # Nodes of the top score, of the query's norm and of the message t.
 _SCORES, _QUERY_NORMS, _MESSAGES = 120, 32, 801
@@ -69,9 +70,9 @@ def softmax_ratio(
     >>> round(cold.ratio, 4), cold.valid
     (0.5213, True)
     """
-    n, d = whole("the length", length, 2), whole("the head dimension", head_dim)
-    heat = positive("the temperature", temperature)
-    reach = heat * math.log(1 / fraction("the tolerance", epsilon))
+    n, d = whole("`length`", length, 2), whole("`head_dim`", head_dim)
+    heat = positive("`temperature`", temperature)
+    reach = heat * math.log(1 / fraction("`epsilon`", epsilon))
     rule = key_norms(np.array([float(n)]), np.array([float(d)]))
     rows = _RowEntries.of(n, d, reach)
     ratio, hard = _matching(n, rows, rule), _matching(n, _RowEntries.of(n, d, 0.0), rule)

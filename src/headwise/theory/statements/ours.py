@@ -10,9 +10,9 @@ from torch import Tensor
 from headwise.randomness import stream
 from headwise.spectra import Estimate
 from headwise.theory import barrier
-from headwise.theory.columns import column_share
 from headwise.theory.ensembles import Entries, IndependentHead, normal, orthonormal
 from headwise.theory.harmonics import Values, error_lower_bound
+from headwise.theory.law_formula import column_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.nearest import heads_error
 from headwise.theory.statements.rank_rows import simplex
@@ -35,7 +35,7 @@ _N = 40
 
 
 def _perturbed_rows(seed: int, share: float) -> Evidence:
-    """Move every winner down and every runner-up up by ``share`` of the row's gap."""
+    """40 rows; winners move down and runners-up move up by 0.499 of the gap. Violator: by 0.501."""
     scores = gaussian(seed, "gap lemma", _N, _N)
     top = scores.topk(2, dim=-1)
     gap = top.values[:, 0] - top.values[:, 1]
@@ -49,7 +49,7 @@ def _perturbed_rows(seed: int, share: float) -> Evidence:
 
 
 def _narrow_gaps(seed: int, twins: bool) -> Evidence:
-    """The gaps of rows of independent scores; or of rows in which every score comes twice."""
+    """400 draws of 40 rows of 40 scores, η = 0.2. Violator: every score comes twice."""
     scores = gaussian(seed, "row gaps", 400, _N, _N)
     if twins:
         half = scores[..., : _N // 2]
@@ -65,16 +65,16 @@ def _narrow_gaps(seed: int, twins: bool) -> Evidence:
 
 
 def _changed_rank(seed: int, tied: bool) -> Evidence:
-    """E rank for orthonormal inputs with noise, an evenly spread X and a repeated token."""
-    exact = orthonormal((12, 16), stream(seed, "exact"))
-    repeated = exact.clone()
-    repeated[1] = repeated[0]
-    close = exact + 1e-5 * gaussian(seed, "noise", 12, 16)
+    """n = 12, d_h = 64, 600 draws. Violator: W_q = W_k."""
+    head_dim, exact = 64, orthonormal((12, 16), stream(seed, "exact"))
+    alike = exact.clone()
+    alike[1] += 0.02 * alike[0]
+    apart = torch.nn.functional.normalize(torch.eye(12).double() + 0.015 * simplex(12), dim=-1)
     hypothesis, conclusion = [], []
-    for name, inputs, head_dim in (
-        ("noise 1e-5", close, 128),
-        ("simplex", simplex(12), 2),
-        ("a repeated token", repeated, 2),
+    for name, inputs in (
+        ("noise 1e-5", exact + 1e-5 * gaussian(seed, "noise", 12, 16)),
+        ("towards a simplex", apart),
+        ("two alike tokens", alike),
     ):
         n, d = inputs.shape
         query, key = gaussian_weights(seed, 600, d, head_dim, tied)
@@ -87,7 +87,10 @@ def _changed_rank(seed: int, tied: bool) -> Evidence:
 
 
 def _moved_rank(seed: int, share: float) -> Evidence:
-    """The worst perturbation of a given share of the stable range."""
+    """Singular values 2, 1, ½, ¼, 0; ε = 0.4; the worst P at 0.999 of the limit.
+
+    Violator: at 1.001.
+    """
     values = torch.tensor([2.0, 1.0, 0.5, 0.25, 0.0], dtype=torch.float64)
     stable = barrier.stable_range(values, 0.4)
     left, right = (torch.linalg.qr(gaussian(seed, side, 5, 5))[0] for side in ("left", "right"))
@@ -107,6 +110,7 @@ def _on_the_sphere(shape: tuple[int, ...], generator: torch.Generator) -> Tensor
 
 
 def _law(seed: int, entries: Entries) -> Evidence:
+    """n = 100, d_h = 16, 200 draws. Violator: queries and keys of norm 1."""
     n, d = 100, 16
     head = IndependentHead(n, d, entries)
     squares = head.draw(50, stream(seed, "keys"))[1].square().sum(-1)
@@ -126,7 +130,10 @@ def _law(seed: int, entries: Entries) -> Evidence:
 
 
 def _layer(seed: int, values: Values, width: int, heads: int, full: bool) -> Evidence:
-    """The error of a layer with least-squares values, against the bound at rank d/2."""
+    """Heads of rank d/2, least-squares values: two at d = 6 (any), 24 at d = 8 (a·I).
+
+    Violator: one full-rank head.
+    """
     forms = gaussian(seed, "forms", heads, width // 2, width)
     forms = torch.eye(width, dtype=torch.float64).unsqueeze(0) if full else forms
     bound = error_lower_bound(width, width // 2, len(forms), values)
@@ -148,9 +155,12 @@ orthonormal inputs they are N(0, I). Let λ_i be the eigenvalues of E.
 2. The rank of hardmax(QKᵀ) is a function of (Q, K) with values from 1 to n. Its mean therefore
    changes by at most (n−1) times the total variation. Theorem 2 bounds it at E = 0.
 3. *Large E.* If ‖E‖_F > ½ and d_h ≥ 2, the right-hand side exceeds (1−1/e)n + ½(n−1) + 2e⁻² ≥ n,
-   and a rank is at most n. If d_h = 1, every row chooses the largest or the smallest key, so the
-   rank is at most 2, and Theorem 2's bound is at least 2.3. So X may be any matrix.
-4. *Theorem 1.* A non-zero singular value of a hardmax matrix is the root of a column's count, at
+   and a rank is at most n. Let d_h = 1. If a token is zero or two tokens are equal, scores may tie,
+   and hardmax may then choose any of the tied columns; but such an E has ‖E‖_F ≥ 1, so the
+   right-hand side exceeds (1−1/e)n + 0.7(n−1) + 2e⁻² ≥ n. Otherwise ties have probability zero,
+   and every row chooses the largest or the smallest key: the rank is at most 2, and Theorem 2's
+   bound is at least 2.3. So X may be any matrix.
+4. *Equation 2.* A non-zero singular value of a hardmax matrix is the root of a column's count, at
    least 1, so rank(·, δ) is the rank for 0 < δ ≤ 1 and never larger. With |E_ij| ≤ ε, ‖E‖_F ≤ nε
    and the excess is at most n²ε√(d_h/2). Because n ≤ d and √(d·d_h) ≤ (d+d_h)/2, it is at most
    ε·n^(3/2)(d+d_h)/(2√2), which tends to 0 under the hypothesis. ∎"""
@@ -171,7 +181,8 @@ OURS = (
         Source.OURS,
         "how large the gaps of the Gap lemma are",
         "Scores of a row are independent N(0, 1).",
-        "With probability 1 − η every one of n rows has a gap above δ, where n·P(gap ≤ δ) = η.",
+        "With probability at least 1 − η every one of n rows has a gap above δ, where "
+        "n·P(gap ≤ δ) = η.",
         _narrow_gaps,
         {"twins": False},
         {"twins": True},
@@ -179,10 +190,11 @@ OURS = (
     Statement(
         "Total variation",
         Source.OURS,
-        "a proof of Theorem 1 of the rank paper",
-        "W_q and W_k have independent N(0, 1) entries; any X, n ≥ 2, with E = XXᵀ − I.",
+        "a proof of eq. 2 of the rank paper, the first half of Theorem 1",
+        "W_q and W_k have independent N(0, 1) entries; any X, n ≥ 2, with E = XXᵀ − I; ties are "
+        "broken in any way.",
         "E rank ≤ Theorem 2's bound + (n−1)·‖E‖_F·√(d_h/2). Under Theorem 1's hypothesis the last "
-        "term tends to 0, so Theorem 1 holds.",
+        "term tends to 0, so eq. 2 holds.",
         _changed_rank,
         {"tied": False},
         {"tied": True},
@@ -192,8 +204,9 @@ OURS = (
         "Stable range",
         Source.OURS,
         "sharpens Proposition 1 of the rank paper",
-        "‖P‖₂ is below the distance from ε to the nearest singular value.",
-        "rank(A, ε) = rank(A + P, ε): the sharp form of Proposition 1.",
+        "‖P‖₂ is at most the distance from ε up to the next singular value of at least ε, and "
+        "below the distance down to the next one under ε.",
+        "rank(A, ε) = rank(A + P, ε). Proposition 1 is a special case.",
         _moved_rank,
         {"share": 0.999},
         {"share": 1.001},
@@ -212,7 +225,8 @@ OURS = (
         "Lower bound, any values",
         Source.OURS,
         "docs/theory.md; Theorem 2 of the heads paper made computable",
-        "H generalised heads of query-key rank r, value matrices of any form.",
+        "H generalised heads of rank r < d, value matrices of any form; x₁, x₂ a uniform "
+        "orthonormal pair, y uniform on the sphere.",
         "E‖f − T‖² ≥ ½ Σ_ℓ λ_ℓ² max(0, N − H·M), M = 2C(r+ℓ−1, ℓ) + C(r+ℓ−3, ℓ−2).",
         _layer,
         {"values": Values.ANY, "width": 6, "heads": 2, "full": False},
@@ -223,11 +237,15 @@ OURS = (
         Source.OURS,
         "docs/theory.md; Theorem 2 of the heads paper made computable",
         "The same with value matrices that are multiples of I.",
-        "The same with M = C(r+ℓ−1, ℓ), as on the slide Combining.",
+        "The same with M = C(r+ℓ−1, ℓ). The slide Combining has this sum; the talk prints "
+        "M ≤ C(r+ℓ, ℓ).",
         _layer,
         {"values": Values.IDENTITY, "width": 8, "heads": 24, "full": False},
         {"values": Values.IDENTITY, "width": 8, "heads": 1, "full": True},
         finding="The slide prints Σ β_ℓ²(N − H·M), also where H·M exceeds N. Such terms are "
-        "negative and weaken the bound: take max(0, ·). It writes M(d, ℓ); M depends on r and ℓ.",
+        "negative and weaken the bound: take max(0, ·). It writes M(d, ℓ); M depends on r and ℓ. "
+        "Its first = must be ≥: heads also have parts outside the span. Inside its last norm "
+        "N − H·M is a factor before one function; it must count functions, or the square would be "
+        "(N − H·M)².",
     ),
 )

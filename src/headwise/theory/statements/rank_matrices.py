@@ -26,7 +26,10 @@ _N, _WIDTH, _HEAD_DIM = 20, 40, 10
 
 
 def _procrustes(seed: int, rows: int, width: int) -> Evidence:
-    """U₁Vᵀ against 200 other matrices with orthonormal columns, some of them close to it."""
+    """n = 5, d = 9, against 200 other matrices with orthonormal columns, some close to U₁Vᵀ.
+
+    Violator: n = 9, d = 5.
+    """
     given = gaussian(seed, "lemma5", rows, width)
     left, _, right = torch.linalg.svd(given.mT, full_matrices=False)
     best = left @ right
@@ -50,7 +53,10 @@ def _nearly(seed: int, size: float) -> Tensor:
 
 
 def _distance(seed: int, dependent: bool) -> Evidence:
-    """Orthonormal rows with noise of 1e-4; or rows of which the last is a mean of the others."""
+    """n = 20, d = 40, orthonormal rows with noise of 1e-4.
+
+    Violator: the last row is a mean of the others.
+    """
     inputs = _nearly(seed, 0.0 if dependent else 1e-4)
     if dependent:
         inputs[-1] = inputs[:-1].mean(0) * (_N - 1) ** 0.5
@@ -70,7 +76,10 @@ def _distance(seed: int, dependent: bool) -> Evidence:
 
 
 def _shift(seed: int, noise: float) -> Evidence:
-    """Lemma 6 at ε = 10⁻⁶ with 300 draws of the weights, t = 2."""
+    """n = 20, d = 40, d_h = 10, ε = 10⁻⁶, 300 draws, t = 2.
+
+    Violator: noise 10,000 times larger, ε as before.
+    """
     inputs, epsilon = _nearly(seed, noise), 1e-6
     n, d = inputs.shape
     query, key = gaussian_weights(seed, 300, d, _HEAD_DIM)
@@ -93,7 +102,10 @@ def _shift(seed: int, noise: float) -> Evidence:
 
 
 def _perturbed(seed: int, share: float) -> Evidence:
-    """The worst perturbation of norm ``share``·σ_min, at both ends of the printed interval."""
+    """Singular values 2, 1, ½, 0, 0; the worst P of norm σ_min/3; three δ of the interval.
+
+    Violator: ‖P‖₂ = 0.4·σ_min.
+    """
     values, least = torch.tensor([2.0, 1.0, 0.5, 0.0, 0.0], dtype=torch.float64), 0.5
     left, right = (torch.linalg.qr(gaussian(seed, side, 5, 5))[0] for side in ("left", "right"))
     matrix = left @ torch.diag(values) @ right
@@ -118,7 +130,7 @@ def _perturbed(seed: int, share: float) -> Evidence:
 
 
 def _to_target(seed: int, tied: bool) -> Evidence:
-    """Squared distances of hardmax matrices to the identity, by draw and on average."""
+    """n = 40, d = d_h = 64, target I, 200 draws. Violator: W_q = W_k, which gives I."""
     n = 40
     inputs, target = orthonormal((n, 64), stream(seed, "bottleneck")), torch.eye(n).double()
     query, key = gaussian_weights(seed, 200, 64, 64, tied)
@@ -152,7 +164,8 @@ RANK_MATRICES = (
         {"rows": 5, "width": 9},
         {"rows": 9, "width": 5},
         finding="Printed as the minimiser; it is the only one when rank X̃ = n. For X̃ = 0 every "
-        "matrix with orthonormal columns is as near.",
+        "matrix with orthonormal columns is as near. The proof's 1 = Σ_i S_ii² should be "
+        "1 = Σ_k S_ki².",
     ),
     Statement(
         "Lemma 5, distance",
@@ -163,6 +176,7 @@ RANK_MATRICES = (
         _distance,
         {"dependent": False},
         {"dependent": True},
+        finding="The inequality holds for every E; only the rank needs a small ε.",
     ),
     Statement(
         "Lemma 6",
@@ -176,7 +190,8 @@ RANK_MATRICES = (
         {"noise": 1e-7},
         {"noise": 1e-3},
         finding="For t < √ln 2 the printed probability is the square of a negative number and "
-        "tends to 1 as t → 0: it would bound a Gaussian norm with certainty. Read max(0, ·)².",
+        "tends to 1 as t → 0: it would bound a Gaussian norm with certainty. Read max(0, ·)². "
+        "The = o(1) of (57) needs t² = O(d + d_h).",
     ),
     Statement(
         "Proposition 1",
@@ -192,11 +207,13 @@ RANK_MATRICES = (
         "Low-rank bottleneck",
         Source.RANK_PAPER,
         "3.1",
-        "Random weights as in Theorem 2; the target A has rank n' ∈ (0.63n, n].",
+        "As Theorem 1 (here XXᵀ = I, Theorem 2); the target A has rank n' ∈ (0.63n, n].",
         "‖hardmax(QKᵀ) − A‖_F² ≥ Σ_{i > rank} σ_i(A)², and on average at least the same sum beyond "
-        "the barrier.",
+        "the barrier, which is above 0.",
         _to_target,
         {"tied": False},
         {"tied": True},
+        finding="1 − 1/e = 0.632 is above 0.63, and the barrier has an O(1): for n' between 0.63n "
+        "and the barrier the sum is empty. n' must exceed the barrier.",
     ),
 )

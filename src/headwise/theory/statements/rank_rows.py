@@ -31,7 +31,10 @@ _N = 40
 
 
 def _softmax_row(seed: int, top: float) -> Evidence:
-    """One row with δ = 1; all runners-up nearly equal, the case in which the lemma is tightest."""
+    """One row of 40 scores at T = 0.1, all runners-up nearly equal.
+
+    Violator: the top is 0.5 instead of 1.02, and δ is still called 1.
+    """
     gap, heat = 1.0, 0.1
     scores = 0.01 * gaussian(seed, "lemma1", _N).clamp(-2, 2)
     scores[seed % _N] = top
@@ -44,7 +47,7 @@ def _softmax_row(seed: int, top: float) -> Evidence:
 
 
 def _excess(seed: int, largest: float) -> Evidence:
-    """Both inequalities of Lemma 2 on a grid of n and p, as ratios."""
+    """n from 1 to 29 and 100, about 100 values of p from 0.01 up. Violator: p up to 2."""
     first = second = 0.0
     grid = torch.linspace(0.01, largest, 100 + seed % 7).tolist()
     for n in (*range(1, 30), 100):
@@ -72,7 +75,10 @@ def _chi_square(choices: Tensor, columns: int) -> float:
 
 
 def _unequal_rows(seed: int, own_draws: bool) -> Evidence:
-    """Rows with chances of their own choose by inverting uniform numbers: their own, or one."""
+    """8 rows with chances of their own invert uniform numbers, 20,000 draws.
+
+    Violator: all rows invert the same number.
+    """
     n = 8
     size = (20000, n if own_draws else 1)
     uniforms = torch.rand(size, generator=stream(seed, "lemma3"), dtype=torch.float64)
@@ -89,7 +95,10 @@ def _unequal_rows(seed: int, own_draws: bool) -> Evidence:
 
 
 def _moments(seed: int, cosine: float) -> Evidence:
-    """Every second and fourth moment of (Gu; Gv), in standard errors from those of N(0, I)."""
+    """Every second and fourth moment of (Gu; Gv), m = 3, 20,000 draws.
+
+    Violator: u and v have the cosine 0.6.
+    """
     draws, m = 20000, 3
     pair = torch.tensor([[1.0, 0, 0, 0], [cosine, (1 - cosine**2) ** 0.5, 0, 0]]).double()
     both = (gaussian(seed, "lemma4", draws, m, 4) @ pair.T).transpose(1, 2).flatten(1)
@@ -107,6 +116,7 @@ def _moments(seed: int, cosine: float) -> Evidence:
 
 
 def _theorem_2(seed: int, tied: bool) -> Evidence:
+    """n = 40, d = 64, d_h = 256, 400 draws of the weights. Violator: W_q = W_k."""
     inputs = orthonormal((_N, 64), stream(seed, "theorem2"))
     query, key = gaussian_weights(seed, 400, 64, 256, tied)
     return Evidence(
@@ -125,7 +135,10 @@ def simplex(corners: int) -> Tensor:
 
 
 def _theorem_1(seed: int, evenly_apart: bool) -> Evidence:
-    """Orthonormal rows with noise of 1e-8, or the corners of a simplex."""
+    """n = 40, d = 64, d_h = 256, orthonormal rows with noise of 1e-8, 400 draws.
+
+    Violator: the corners of a simplex, n = d = 20, d_h = 2048.
+    """
     inputs = orthonormal((_N, 64), stream(seed, "x")) + 1e-8 * gaussian(seed, "noise", _N, 64)
     inputs, head_dim = (simplex(20), 2048) if evenly_apart else (inputs, 256)
     n, d = inputs.shape
@@ -145,7 +158,7 @@ def _theorem_1(seed: int, evenly_apart: bool) -> Evidence:
 
 
 def _growth_to_the_limit(seed: int, head_dim: int) -> Evidence:
-    """By how many columns the rank still grows from this head dimension to infinity."""
+    """d_h = 1024 against independent rows, 150 and 300 draws. Violator: d_h = 4."""
     inputs = torch.eye(_N, dtype=torch.float64)
     head = InputHead(inputs, head_dim)
     _, keys = head.draw(1, stream(seed, "one head"))
@@ -186,7 +199,7 @@ RANK_ROWS = (
         {"largest": 2.0},
         finding="Printed for every p ≥ 0 and false for odd n ≥ 3 beyond p = 1.54 (n = 3) or 1.32 "
         "(n = 25): δ_3(2) = 1.002 against 0.110. The proof replaces (1−p)^k by e^(−pk), which "
-        "fails for p > 1 and even k. Theorem 2 uses p ≤ 1 only, so it stands.",
+        "fails for p > 1.28 and even k ≥ 2. Theorem 2 uses p ≤ 1 only, so it stands.",
     ),
     Statement(
         "Lemma 3",
@@ -210,6 +223,8 @@ RANK_ROWS = (
         _moments,
         {"cosine": 0.0},
         {"cosine": 0.6},
+        finding="The proof numbers the entries of Gu and Gv from 1 to n; there are m of them. "
+        "The conclusion is not affected.",
     ),
     Statement(
         "Theorem 2",
@@ -231,26 +246,27 @@ RANK_ROWS = (
         _theorem_1,
         {"evenly_apart": False},
         {"evenly_apart": True},
-        finding="The proof takes hardmax for continuous; it is not (see Gap lemma). The theorem "
+        finding="The proof takes hardmax for continuous; it is not (see Gap lemma). Equation 2 "
         "stands: Total variation proves it without continuity. Its hypothesis is far stricter than "
-        "Gaussian inputs of width 384, where ε·n^(3/2)(d+d_h) is about 10⁵; and a simplex, with "
-        "|E_ij| = 1/(n−1), exceeds the bound. At d_h = ∞ it uses 0.59, 0.95 and 1.29 columns more "
-        "than orthonormal inputs at n = 10, 40 and 160, and the excess grows like (ln n)/e, so no "
-        "O(1) is enough there. The text adds that almost orthonormality allows "
-        "exponentially many vectors; not here: ε < 1/n makes XXᵀ invertible, so n ≤ d.",
+        "Gaussian inputs of width 384 (100 tokens, made unit vectors), where ε·n^(3/2)(d+d_h) is "
+        "about 10⁵; and a simplex, with |E_ij| = 1/(n−1), exceeds the bound. At d_h = ∞ it uses "
+        "0.60, 0.94 and 1.3 columns more than orthonormal inputs at n = 10, 40 and 160, and the "
+        "excess grows like (ln n)/e, so no O(1) is enough there. The text adds that almost "
+        "orthonormality allows exponentially many vectors; not here: the theorem assumes d ≥ n.",
     ),
     Statement(
         "Theorem 1, saturation",
         Source.RANK_PAPER,
         "3.1, after eq. 2, and A.3",
-        "As above, and d_h = Ω(log n); here XXᵀ = I and d_h ≥ C·log n with C of Remark 5 at ε = ¼.",
-        "The expected rank is approximately independent of d_h: it grows by less than half a "
-        "column to d_h = ∞ (n = 40).",
+        "As above, and d_h = Ω(log n). Ours: XXᵀ = I, n = 40, and d_h ≥ C·log n with "
+        "C = 4/(ε²/2 − ε³/3), ε = ¼, Johnson and Lindenstrauss' constant after Dasgupta and Gupta.",
+        "The expected rank is approximately independent of d_h. Ours: it grows by less than half "
+        "a column to d_h = ∞.",
         _growth_to_the_limit,
         {"head_dim": 1024},
         {"head_dim": 4},
         finding="No constant is enough for all n: with d_h = C·log n the share of the barrier "
         "tends to 0, because it depends on t⁴/d_h, t² ≈ 2 ln n. A fixed share needs (log n)²; a "
-        "fixed gain per step, the paper's rule in Table 1, needs about log n.",
+        "fixed gain per step, the paper's rule in Table 1, about log n at lengths that exist.",
     ),
 )

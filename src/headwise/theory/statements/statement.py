@@ -13,7 +13,7 @@ from torch import Tensor
 
 from headwise.randomness import stream
 from headwise.spectra import Estimate
-from headwise.theory.sizes import Real
+from headwise.theory.number_types import Real
 
 #: Standard errors by which a simulated mean may miss a bound before it counts as broken.
 ALLOWANCE = 4.0
@@ -57,12 +57,6 @@ class Check:
             excess = abs(excess)
         return excess <= ALLOWANCE * self.observed.stderr + _ROUNDING
 
-    @property
-    def closeness(self) -> float:
-        """Smaller over larger of observed value and bound: 1 when they are equal."""
-        low, high = sorted((abs(self.observed.mean), abs(self.bound)))
-        return 1.0 if high == 0 else low / high
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -95,7 +89,7 @@ class Statement:
     Attributes:
         label: Its name.
         source: Who states it.
-        place: Where.
+        where: Section of the paper, or of our pages.
         hypothesis: What it assumes, in words.
         conclusion: What it concludes, in words.
         evidence: Draws objects with a seed, and measures hypothesis and conclusion on them.
@@ -103,11 +97,13 @@ class Statement:
         breaks: Arguments with which both must fail: the conclusion needs the hypothesis.
         finding: Where the printed form errs, or how far it reaches.
         proof: Why it is true, in Markdown, where no paper has the proof.
+        bound_only: Whether the violator breaks only the bound that implies the conclusion, so that
+            the conclusion itself may still hold.
     """
 
     label: str
     source: Source
-    place: str
+    where: str
     hypothesis: str
     conclusion: str
     evidence: Callable[..., Evidence]
@@ -115,6 +111,7 @@ class Statement:
     breaks: Mapping[str, Any]
     finding: str = ""
     proof: str = ""
+    bound_only: bool = False
 
     def simulate(self, seed: int) -> Evidence:
         """Measure objects that satisfy the hypothesis."""

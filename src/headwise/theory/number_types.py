@@ -1,8 +1,7 @@
-"""Whole numbers, fractions and errors as people write them: checked once, with a remedy."""
+"""Types of numbers in signatures, the range of sizes, and a check of arrays of them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,22 +25,11 @@ class ArrayLike(Protocol):
 #: One whole number or many.
 Wholes = int | float | np.integer | ArrayLike | Sequence[int] | Sequence[float]
 
+#: The longest sequence and the largest head dimension that the law takes.
+MAX_LENGTH, MAX_HEAD_DIM = 10**12, 10**5
+
 #: A real number.
 Real = int | float | np.floating
-
-
-def whole(name: str, value: Whole, least: int = 1) -> int:
-    """``value`` as an int that is at least ``least``, or a clear refusal."""
-    if not math.isfinite(value) or value != int(value):
-        raise ParameterError(
-            f"expected a whole number for {name}, got {value!r}",
-            hint=f"pass {least + 7} for example",
-        )
-    if value < least:
-        raise ParameterError(
-            f"expected {name} of at least {least}, got {int(value)}", hint=f"pass {least} or more"
-        )
-    return int(value)
 
 
 def wholes(name: str, values: Wholes, least: int, most: int) -> np.ndarray:
@@ -66,20 +54,9 @@ def wholes(name: str, values: Wholes, least: int, most: int) -> np.ndarray:
     return found
 
 
-def fraction(name: str, value: Real) -> float:
-    """``value`` strictly between 0 and 1, or a clear refusal."""
-    if not 0 < value < 1:
-        raise ParameterError(
-            f"expected {name} between 0 and 1, got {value!r}",
-            hint="pass 0.9 for example",
-        )
-    return float(value)
-
-
-def positive(name: str, value: Real) -> float:
-    """``value`` finite and above zero, or a clear refusal."""
-    if not (math.isfinite(value) and value > 0):
-        raise ParameterError(
-            f"expected {name} above zero, got {value!r}", hint="pass a positive number"
-        )
-    return float(value)
+def cells(length: Wholes, head_dim: Wholes, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths from ``least`` on and head dimensions, in range and of one shape."""
+    n = wholes("`length`", length, least, MAX_LENGTH)
+    d = wholes("`head_dims`", head_dim, 1, MAX_HEAD_DIM)
+    n, d = np.broadcast_arrays(n, d)
+    return n, d

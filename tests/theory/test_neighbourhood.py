@@ -7,11 +7,11 @@ import pytest
 from headwise.errors import BadInputError, TooLargeError
 from headwise.progress import NoProgress
 from headwise.theory.ensembles import IndependentHead
+from headwise.theory.expected import LAW_ERROR, expected_rank
+from headwise.theory.law_formula import law_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
 from headwise.theory.planar import plane_ratio
-from headwise.theory.prediction import LAW_ERROR, predict_ratio
-from headwise.theory.under_mask import law_share
 
 
 @pytest.mark.parametrize(("d", "seed"), [(2, 0), (4, 1), (10, 2), (24, 3)])
@@ -38,24 +38,24 @@ def test_at_great_lengths_it_agrees_with_the_law(n, d):
     [(50, 1, "exact"), (50, 2, "exact"), (50, 3, "simulation"), (50, 16, "law")],
 )
 def test_each_size_has_its_method(n, d, method):
-    assert predict_ratio(n, d).method == method
+    assert expected_rank(n, d).method == method
 
 
 @pytest.mark.parametrize(("n", "d"), [(2, 3), (3, 5), (16, 3), (128, 8), (700, 15)])
 def test_automatic_answer_is_within_a_hundredth_of_plain_simulation(n, d):
     seen = simulate_ratio(IndependentHead(n, d), draws=max(60, 30000 // n), seed=99)
-    found = predict_ratio(n, d)
+    found = expected_rank(n, d)
     assert seen.stderr < 0.002
     assert abs(found.ratio - seen.mean) < 0.01
 
 
 @pytest.mark.parametrize(("n", "d", "measured"), [(128, 8, 0.357), (128, 4, 0.206)])
 def test_automatic_answer_against_measured_values(n, d, measured):
-    assert predict_ratio(n, d).ratio == pytest.approx(measured, abs=0.006)
+    assert expected_rank(n, d).ratio == pytest.approx(measured, abs=0.006)
 
 
 def test_long_sequences_are_answered_within_five_percent():
-    found = predict_ratio(2**17, 12)
+    found = expected_rank(2**17, 12)
     assert found.method == "simulation"
     assert found.error < 0.055 * found.ratio
     assert found.ratio < float(law_share(2**17, 12))
@@ -63,11 +63,11 @@ def test_long_sequences_are_answered_within_five_percent():
 
 def test_what_cannot_be_known_is_refused():
     with pytest.raises(TooLargeError, match="too many possible queries to simulate"):
-        predict_ratio(10**12, 5)
+        expected_rank(10**12, 5)
 
 
 def test_the_law_states_its_own_error():
-    assert predict_ratio(1000, 20).error == LAW_ERROR
+    assert expected_rank(1000, 20).error == LAW_ERROR
 
 
 def test_progress_adds_up_to_the_whole():
@@ -81,16 +81,16 @@ def test_progress_adds_up_to_the_whole():
             self.done += steps
 
     steps = Steps()
-    predict_ratio(300, 6, progress=steps)
+    expected_rank(300, 6, progress=steps)
     assert steps.done == steps.total > 0
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 4), (10, 0), (10.5, 2), (10, 2.5)])
 def test_sizes_that_make_no_sense_are_refused(n, d):
     with pytest.raises(BadInputError):
-        predict_ratio(n, d)
+        expected_rank(n, d)
 
 
 def test_short_sequences_are_not_for_the_neighbourhood():
-    with pytest.raises(BadInputError, match="at least 4096"):
+    with pytest.raises(BadInputError, match="at least 4,096"):
         neighbourhood_ratio(1000, 5)
