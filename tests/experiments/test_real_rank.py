@@ -165,7 +165,7 @@ def test_distinct_tokens_are_counted_by_sequence():
     ("spec", "words"),
     [
         (ImageRank(**IMAGES | {"batch": 2000}), "expected a batch of at most 1797"),
-        (ImageRank(**IMAGES | {"patch": 3}), "do not tile"),
+        (ImageRank(**IMAGES | {"patch": 3}), "a patch that divides images of 8 × 8, got 3"),
         (TextRank(**TEXTS | {"tokens": 65}), "expected at most 64 words"),
     ],
 )

@@ -9,13 +9,13 @@ from headwise.papers.catalogue import chosen
 from headwise.papers.computing import Computation, _without_absent_data, take_recorded
 from headwise.papers.exhibit import Scale
 from headwise.papers.heads2024 import schedules
-from headwise.papers.heads2024.figure_role_of_d import FIGURE_ROLE_OF_D
 from headwise.papers.recorded import recorded
 from headwise.papers.reproduce import reproduce
 from headwise.papers.reproduction import Wanted
 from headwise.progress import SILENT
 from headwise.runs import Plan, Store
 
+(FIGURE_ROLE_OF_D,) = chosen(["heads2024/figure_role_of_d"])
 WANTED = [Wanted(FIGURE_ROLE_OF_D, Scale.GPU)]
 HOW = Computation(
     device="cpu",
@@ -76,7 +76,7 @@ def test_a_scale_without_records_has_none_to_take(store):
 
 def test_a_time_limit_leaves_work_for_the_next_call(tmp_path):
     place = {"scale": "miniature", "store": tmp_path / "runs.db"}
-    first = reproduce("heads2024/figure_role_of_d", seconds=-1, **place)
+    first = reproduce("heads2024/figure_role_of_d", seconds=1e-9, **place)
     assert first.exhibits[0].problem == "missing"
     part = reproduce("heads2024/figure_role_of_d", only={"protocol": "fixed"}, **place)
     assert part.exhibits[0].problem == "4 missing of 8"

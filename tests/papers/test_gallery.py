@@ -4,10 +4,15 @@ from pathlib import Path
 
 import pytest
 
+import make_verdict
 from headwise.papers import catalogue, recorded
 from headwise.papers.catalogue import CATALOGUE, chosen
 from headwise.papers.exhibit import Scale
-from headwise.papers.gallery import (
+from headwise.papers.reproduction import Wanted
+from headwise.runs import Records
+from headwise.runs.attempt import attempt
+from headwise.runs.record import Record
+from make_exhibits import (
     FIGURES,
     figure_name,
     gallery_page,
@@ -15,11 +20,6 @@ from headwise.papers.gallery import (
     story_part,
     write_figures,
 )
-from headwise.papers.rank2026.verdict_page import verdict_page
-from headwise.papers.reproduction import Wanted
-from headwise.runs import Records
-from headwise.runs.attempt import attempt
-from headwise.runs.record import Record
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -44,7 +44,7 @@ def test_the_story_of_the_heads_paper_is_up_to_date():
 
 def test_the_verdict_on_rank_and_accuracy_is_up_to_date():
     """Run python docs/make_exhibits.py when this fails."""
-    assert (DOCS / "rank-and-accuracy.md").read_text(encoding="utf-8") == verdict_page()
+    assert (DOCS / "rank-and-accuracy.md").read_text(encoding="utf-8") == make_verdict.page()
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 
 import headwise
+import make_papers_index
 from headwise.papers.catalogue import ENTRIES
 from headwise.theory.theorems import STATEMENTS, Source
 
@@ -15,22 +14,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 PACKAGE = Path(headwise.__file__).parent
 
 
-def _script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("papers_index", DOCS / "make_papers_index.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SCRIPT = _script()
-CONTENTS = SCRIPT.contents()
+CONTENTS = make_papers_index.contents()
 
 
 def test_the_page_is_up_to_date():
     """Run python docs/make_papers_index.py when this fails."""
-    assert (DOCS / "papers-index.md").read_text(encoding="utf-8") == SCRIPT.page()
+    assert (DOCS / "papers-index.md").read_text(encoding="utf-8") == make_papers_index.page()
 
 
 def _names(work: str, kind: str) -> set[str]:
@@ -79,8 +68,9 @@ def test_every_entry_points_at_what_exists():
     known = {one.name for one in ENTRIES}
     fields = {"work", "kind", "name", "place", "equations", "says", "statements", "exhibits"}
     for entry in CONTENTS:
-        assert set(entry) <= fields | {"code", "absent"}, entry["name"]
-        assert set(entry.get("statements", [])) <= {one.label for one in STATEMENTS}, entry["name"]
+        assert set(entry) <= fields | {"code", "absent", "replaced_by"}, entry["name"]
+        named = {*entry.get("statements", []), *entry.get("replaced_by", [])}
+        assert named <= {one.label for one in STATEMENTS}, entry["name"]
         assert all((PACKAGE / path).exists() for path in entry.get("code", [])), entry["name"]
         here = known & set(entry.get("exhibits", []))
         reasons = (here, entry.get("statements"), entry.get("code"), entry.get("absent"))

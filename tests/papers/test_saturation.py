@@ -6,16 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from foretelling import compare_predictors, doublings, judged
 from headwise.errors import BadInputError
-from headwise.papers.saturation import (
-    Stop,
-    best_head_dim,
-    compare_predictors,
-    doublings,
-    judged,
-    pooled_spread,
-    stops_improving,
-)
+from headwise.papers.saturation import Stop, best_head_dim, pooled_spread, stops_improving
 
 GRID = (2, 4, 8, 16, 32)
 

@@ -82,7 +82,7 @@ class CheckTheorem(Spec, frozen=True):
         check, broken = seen.headline, planted.headline
         return {
             "source": statement.source.value,
-            "place": statement.place,
+            "place": statement.where,
             "hypothesis": statement.hypothesis,
             "says": statement.conclusion,
             "finding": statement.finding,

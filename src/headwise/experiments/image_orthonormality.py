@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 
-from headwise.experiments.orthonormality import distance_from_orthonormal
+from headwise.experiments.orthonormality import distance_from_orthonormal, mean_and_spread
 from headwise.experiments.real_batches import ImageName
 from headwise.experiments.real_rank import ImageRank, Start
 from headwise.runs import Row, Spec
@@ -32,23 +32,11 @@ class ImageOrthonormality(Spec, frozen=True):
 
     def ask(self) -> Row:
         """Return mean and spread of the measure over the batch."""
-        from headwise.spectra import Estimate
-
         vectors, stack, facts = self._embedding().entered()
         if stack is not None:
             vectors = stack.position.embed(vectors)
-        found = distance_from_orthonormal(vectors)
-        mean, square = Estimate.of(found), Estimate.of(found.square())
-        return {
-            "mean": mean.mean,
-            "std": float(found.std(correction=0)),
-            "count": found.numel(),
-            "stderr": mean.stderr,
-            "mean_square": square.mean,
-            "square_stderr": square.stderr,
-            "tokens": vectors.shape[1],
-            **facts,
-        }
+        found = mean_and_spread(distance_from_orthonormal(vectors))
+        return {**found, "tokens": vectors.shape[1], **facts}
 
     def _embedding(self) -> ImageRank:
         """Return the rank spec that embeds the same patches in as many dimensions."""

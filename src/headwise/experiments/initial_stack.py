@@ -33,10 +33,6 @@ LOGITS_NEAR = 2**20
 PROJECTED_AT_ONCE = 2**21
 
 
-#: The streams of their weights.
-QUERIES_KEYS = ("queries", "keys")
-
-
 @dataclass(frozen=True)
 class StackShape:
     """A stack of layers of the same shape.
@@ -86,7 +82,9 @@ class InitialLayer:
     @cached_property
     def _reading(self) -> tuple[Tensor, Tensor]:
         """Return the weights of queries and keys."""
-        queries, keys = (self._weights(n, self._shape.width, self._inner) for n in QUERIES_KEYS)
+        queries, keys = (
+            self._weights(name, self._shape.width, self._inner) for name in ("queries", "keys")
+        )
         return queries, keys
 
     def projections(self, tokens: Float[Tensor, "b n d"]) -> Projections:

@@ -17,9 +17,6 @@ def form_angles(
     """Return for each head the angle of M to the identity, in degrees, and ‖M‖_F / √d.
 
     No d × d matrix is formed: tr M = Σ W_Q∘W_K and ‖M‖² = Σ (W_Q W_Qᵀ)∘(W_K W_Kᵀ).
-
-    Returns:
-        Angles and sizes.
     """
     width = queries.shape[-1]
     trace = (queries * keys).sum((-2, -1))

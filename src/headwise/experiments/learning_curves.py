@@ -17,9 +17,6 @@ def seed_rows(trained: Trained) -> list[Row]:
     ``train_loss`` is the mean of the last whole epoch and ``best_train_loss`` the least such
     mean. The curve lists steps with their training loss (of the batch until there is a whole epoch)
     and test loss; both are None once diverged.
-
-    Returns:
-        The rows.
     """
     by_member: dict[int, list[CurveRow]] = {}
     for point in trained.rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -41,19 +41,8 @@ class Orthonormality(Spec, frozen=True):
 
     def ask(self) -> Row:
         """Return mean and spread of the measure, and the expectation of its square."""
-        from headwise.spectra import Estimate
-
         found = torch.cat([distance_from_orthonormal(vectors) for vectors in self._vectors()])
-        mean, square = Estimate.of(found), Estimate.of(found.square())
-        return {
-            "mean": mean.mean,
-            "std": float(found.std(correction=0)),
-            "count": found.numel(),
-            "stderr": mean.stderr,
-            "mean_square": square.mean,
-            "square_stderr": square.stderr,
-            "expected_square": self._expected_square(),
-        }
+        return {**mean_and_spread(found), "expected_square": self._expected_square()}
 
     def _vectors(self) -> Iterator[torch.Tensor]:
         """Yield vectors (part of the batch, n, d_h)."""
@@ -80,15 +69,27 @@ class Orthonormality(Spec, frozen=True):
         return n * (n - 1) * expected_square_cosine(self.head_dim, self.width) / n**4
 
 
+def mean_and_spread(found: torch.Tensor) -> dict[str, Any]:
+    """Return mean and spread of a measure and of its square, as columns of a row."""
+    from headwise.spectra import Estimate
+
+    mean, square = Estimate.of(found), Estimate.of(found.square())
+    return {
+        "mean": mean.mean,
+        "std": float(found.std(correction=0)),
+        "count": found.numel(),
+        "stderr": mean.stderr,
+        "mean_square": square.mean,
+        "square_stderr": square.stderr,
+    }
+
+
 def expected_square_cosine(head_dim: int, width: int | None = None) -> float:
     """Return E cos² of two Gaussian vectors, after a Gaussian projection if ``width`` is given.
 
     Two N(0, I_d) vectors have E cos² = 1/d. Projected to r dimensions, vectors of cosine ρ
     have E cos² = 1 − (1 − 1/r)(1 − ρ²) ₂F₁(1, 1; r/2 + 1; ρ²), the mean of a squared sample
     correlation; ρ is the sine of an angle with density proportional to its cosine^(d − 2).
-
-    Returns:
-        The expectation.
     """
     if width is None:
         return 1 / head_dim

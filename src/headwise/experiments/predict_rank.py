@@ -29,11 +29,11 @@ class PredictRank(Spec, frozen=True):
 
     def ask(self) -> Row:
         """Return ratios of rank to length."""
-        from headwise.theory.prediction import predict_ratio
+        from headwise.theory.expected import expected_rank
+        from headwise.theory.law_formula import barrier_ratio, law_share
         from headwise.theory.softening import softmax_ratio
-        from headwise.theory.under_mask import barrier_ratio, law_share
 
-        found = predict_ratio(self.tokens, self.head_dim, self.seed)
+        found = expected_rank(self.tokens, self.head_dim, seed=self.seed)
         # N(0, 1) inputs of width d through N(0, 1) weights: q·k grows by d, so T shrinks by it.
         heat = self.head_dim**0.5 / self.width
         soft = softmax_ratio(self.tokens, self.head_dim, heat, self.epsilon)

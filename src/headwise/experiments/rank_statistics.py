@@ -50,9 +50,6 @@ def clustered_error(values: Float[Tensor, "heads batch"]) -> float:
     not independent. The variances of both kinds of mean are added. If nothing is in fact shared,
     this counts the noise about twice, and never too little. With one row or one column only the
     other is used.
-
-    Returns:
-        The standard error.
     """
     total = 0.0
     for means in (values.mean(1), values.mean(0)):

@@ -12,7 +12,7 @@ from headwise.data import EpochTask, Task
 from headwise.runs import Row, Spec, device, scratch
 from headwise.training import Fixed, Fresh, Saving, Settings, Trained, train
 from headwise.training.curve import Sink, nowhere
-from headwise.training.device import can_round
+from headwise.training.settings import can_round
 
 #: New data at every step, or one repeated set as in the heads paper.
 Protocol = Literal["fixed", "fresh"]

@@ -131,28 +131,19 @@ def within_noise(cells: Sequence[Cell]) -> str:
 def comparison_table(cells: Sequence[Cell]) -> Table:
     """Return every cell with its verdict; cells that differ are stressed."""
     statistics = {cell.statistic for cell in cells}
-    columns = (
-        "cell",
-        "printed",
-        statistics.pop() if len(statistics) == 1 else "measured",
-        "± standard error",
-        "difference",
-        "allowed",
-        "verdict",
-        "within 3 standard errors",
-    )
-    rows = tuple(
-        (
-            cell.name,
-            cell.printed,
-            round(cell.measured, 4),
-            round(cell.stderr, 4),
-            round(cell.difference, 4),
-            round(cell.tolerance, 4),
-            cell.verdict,
-            "yes" if cell.within_noise else "no",
-        )
+    measured = statistics.pop() if len(statistics) == 1 else "measured"
+    rows = (
+        {
+            "cell": cell.name,
+            "printed": cell.printed,
+            measured: round(cell.measured, 4),
+            "± standard error": round(cell.stderr, 4),
+            "difference": round(cell.difference, 4),
+            "allowed": round(cell.tolerance, 4),
+            "verdict": cell.verdict,
+            "within 3 standard errors": "yes" if cell.within_noise else "no",
+        }
         for cell in cells
     )
     differing = frozenset((i, 6) for i, cell in enumerate(cells) if cell.differs)
-    return Table(columns, rows, differing, title="Printed and measured")
+    return Table.of(rows, differing, title="Printed and measured")

@@ -9,7 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headwise.checks import one_of
 from headwise.data import KNOWN_SETS, data_folder, require_sets
+from headwise.devices import refuse_absent
 from headwise.errors import BadInputError, ParameterError, StoreError, UnreadableFileError
 from headwise.experiments.ensembles import EnsembleExecutor, having
 from headwise.experiments.training_run import TrainedSpec
@@ -19,7 +21,6 @@ from headwise.papers.recorded import recorded, recorded_scales
 from headwise.papers.reproduction import (
     Reproduced,
     Wanted,
-    all_specs,
     best_recorded,
     from_records,
     from_store,
@@ -38,10 +39,9 @@ from headwise.runs import (
     sweep,
 )
 from headwise.runs.locations import DEFAULT_STORE
-from headwise.training.device import refuse_absent
 
 #: A path or an SQLAlchemy URL.
-Place = str | os.PathLike[str]
+Location = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,22 +52,22 @@ class Computation:
     cluster: str | None
     workers: int | None
     seconds: float | int | None
-    store: Place | None
-    only: Mapping[str, str]
+    store: Location | None
+    only: Mapping[str, str] | None
     retry: bool
     take_records: bool
     progress: Progress
     command: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return where answers are kept."""
-        return store_place(self.store)
+        return store_location(self.store)
 
     def executor(self) -> Executor:
         """Return processes of this machine, a cluster, or this process on an accelerator."""
         refuse_absent(self.device)
-        scratch = scratch_beside(self.place)
+        scratch = scratch_beside(self.location)
         if self.cluster is not None:
             return ClusterExecutor(self.cluster, device=self.device, scratch=scratch)
         # Two processes on one accelerator would take turns; one that stacks runs fills it.
@@ -79,17 +79,14 @@ class Computation:
 
     def plan(self, store: Store, wanted: Sequence[Wanted]) -> Plan:
         """Return what is left to do."""
-        plan = store.plan(having(all_specs(wanted), self.only))
+        asked = (spec for one in wanted for spec in one.specs())
+        plan = store.plan(having(asked, self.only or {}))
         return plan.retrying() if self.retry else plan
 
 
 def scale_named(name: str) -> Scale:
     """Return the scale of this name."""
-    if name not in list(Scale):
-        raise ParameterError(
-            f"expected `scale` {', '.join(Scale)}, got {name!r}", hint="choose one of these"
-        )
-    return Scale(name)
+    return Scale(one_of("`scale`", name, [scale.value for scale in Scale]))
 
 
 def wanted_at(names: list[str], scale_name: str) -> tuple[list[Wanted], list[str]]:
@@ -133,7 +130,7 @@ def _of_records(exhibit: Exhibit, scale: Scale | None, names: list[str]) -> list
 def computed(wanted: list[Wanted], how: Computation) -> tuple[list[Reproduced], list[str]]:
     """Compute what is missing, store it, and present what is there; also return notes."""
     notes, executor = [], how.executor()
-    with Store.open(how.place) as store:
+    with Store.open(how.location) as store:
         if how.take_records:
             notes.append(f"{take_recorded(store, wanted)} answers come with headwise")
         plan = how.plan(store, wanted)
@@ -147,7 +144,7 @@ def computed(wanted: list[Wanted], how: Computation) -> tuple[list[Reproduced], 
         finally:
             # Checkpoints of what is answered are of no more use.
             with suppress(StoreError):
-                sweep(scratch_beside(how.place), store.answered())
+                sweep(scratch_beside(how.location), store.answered())
         return [from_store(store, one) for one in wanted], notes
 
 
@@ -191,11 +188,11 @@ def _without_absent_data(plan: Plan) -> tuple[Plan, list[str]]:
     return plan, []
 
 
-def store_place(store: Place | None) -> str:
+def store_location(store: Location | None) -> str:
     """Return where answers are kept."""
     return str(DEFAULT_STORE) if store is None else os.fspath(store)
 
 
-def store_exists(place: str) -> bool:
+def store_exists(location: str) -> bool:
     """Return whether a store is there; databases are taken to be."""
-    return "://" in place or Path(place).exists()
+    return "://" in location or Path(location).exists()

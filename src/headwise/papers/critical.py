@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from headwise.errors import BadInputError
 from headwise.papers.comparison import Cell
-from headwise.papers.kinds.rank_rows import Place, Pooled
+from headwise.papers.kinds.rank_rows import Coordinate, Pooled
 from headwise.randomness import stream_seed
 from headwise.report import Table
 from headwise.theory.fluctuation import corrected_law
@@ -27,39 +26,38 @@ _DRAWS = 2000
 
 
 def critical_table(
-    points: Mapping[int, Mapping[Place, Pooled]], printed: Mapping[int, int]
+    points: Mapping[int, Mapping[Coordinate, Pooled]], printed: Mapping[int, int]
 ) -> Table:
     """For each length: printed, by two thresholds, under noise, and by the law on other grids."""
-    columns = (
-        "tokens",
-        "printed",
-        *(f"measured, threshold {limit:.3f}" for limit in THRESHOLDS),
-        "under the noise of one run, threshold 0.013",
-        *(f"by the law, grid of {step}" for step in STEPS),
+    rows = (
+        {
+            "tokens": n,
+            "printed": printed[n],
+            **{f"measured, threshold {x:.3f}": critical_dim(_means(own), x) for x in THRESHOLDS},
+            "under the noise of one run, threshold 0.013": _under_noise(own, seed=n),
+            **{
+                f"by the law, grid of {step}": critical_dim(_law_on_grid(n, step)) for step in STEPS
+            },
+        }
+        for n, own in points.items()
     )
-    rows = tuple(
-        (
-            n,
-            printed[n],
-            *(critical_dim(dict(_means(points[n])), limit) for limit in THRESHOLDS),
-            _under_noise(points[n], seed=n),
-            *(critical_dim(_law_on_grid(n, step), NEEDED_THRESHOLD) for step in STEPS),
-        )
-        for n in points
-    )
-    return Table(columns, rows, title="Critical head dimension: one rule, many answers")
+    return Table.of(rows, title="Critical head dimension: one rule, many answers")
 
 
-def _means(points: Mapping[Place, Pooled]) -> dict[int, float]:
+def _means(points: Mapping[Coordinate, Pooled]) -> dict[int, float]:
     return {int(r): point.mean for r, point in points.items()}
 
 
 def critical_dim(means: Mapping[int, float], threshold: float = NEEDED_THRESHOLD) -> str:
     """The head dimension that the paper's rule chooses, or that it lies above all of these."""
-    try:
-        return str(saturation_row(list(means), list(means.values()), threshold))
-    except BadInputError:
-        return f"above {max(means)}"
+    found = saturation_row(list(means), list(means.values()), threshold)
+    return f"above {max(means)}" if found is None else str(found)
+
+
+def critical_of(points: Mapping[Coordinate, Pooled]) -> int | None:
+    """The head dimension that the paper's rule chooses; None if it lies above all of these."""
+    means = _means(points)
+    return saturation_row(list(means), list(means.values()), NEEDED_THRESHOLD)
 
 
 def _law_on_grid(n: int, step: int) -> dict[int, float]:
@@ -67,7 +65,7 @@ def _law_on_grid(n: int, step: int) -> dict[int, float]:
 
 
 def critical_cells(
-    points: Mapping[int, Mapping[Place, Pooled]], printed: Mapping[int, int]
+    points: Mapping[int, Mapping[Coordinate, Pooled]], printed: Mapping[int, int]
 ) -> tuple[Cell, ...]:
     """The printed critical head dimensions against the rule on measured means.
 
@@ -78,7 +76,7 @@ def critical_cells(
     return tuple(_critical_cell(n, points[n], row) for n, row in printed.items() if n in points)
 
 
-def _critical_cell(n: int, points: Mapping[Place, Pooled], printed: int) -> Cell:
+def _critical_cell(n: int, points: Mapping[Coordinate, Pooled], printed: int) -> Cell:
     chosen = np.array([_number(one, points) for one in _repeated(points, seed=n)])
     measured = _number(critical_dim(_means(points)), points)
     side = 0.00135 if printed < measured else 1 - 0.00135
@@ -93,12 +91,12 @@ def _critical_cell(n: int, points: Mapping[Place, Pooled], printed: int) -> Cell
     )
 
 
-def _number(choice: str, points: Mapping[Place, Pooled]) -> float:
+def _number(choice: str, points: Mapping[Coordinate, Pooled]) -> float:
     """A choice as a number; above all rows counts as twice the last."""
     return float(choice) if choice.isdigit() else 2.0 * max(points)
 
 
-def _repeated(points: Mapping[Place, Pooled], seed: int) -> list[str]:
+def _repeated(points: Mapping[Coordinate, Pooled], seed: int) -> list[str]:
     """What the rule chooses when the means are measured again, with the noise of one run."""
     generator = np.random.default_rng(stream_seed(seed, "critical head dimension"))
     dims = [int(r) for r in points]
@@ -108,7 +106,7 @@ def _repeated(points: Mapping[Place, Pooled], seed: int) -> list[str]:
     return [critical_dim(dict(zip(dims, map(float, row), strict=True))) for row in drawn]
 
 
-def _under_noise(points: Mapping[Place, Pooled], seed: int) -> str:
+def _under_noise(points: Mapping[Coordinate, Pooled], seed: int) -> str:
     """How often each answer would come out if the means were measured again, with noise."""
     answers = _repeated(points, seed)
     counts = sorted(((answers.count(a), a) for a in set(answers)), reverse=True)

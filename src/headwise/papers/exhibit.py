@@ -27,6 +27,20 @@ class Scale(StrEnum):
     PAPER = "paper"
 
 
+def matching(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Return the rows whose fields have these values."""
+    return [row for row in rows if all(row.get(k) == v for k, v in wanted.items())]
+
+
+def grouped(rows: Iterable[Row], *fields: str) -> dict[Any, list[Row]]:
+    """Group rows by the value of a field, or by those of several, in order of appearance."""
+    found: dict[Any, list[Row]] = {}
+    for row in rows:
+        values = tuple(row[field] for field in fields)
+        found.setdefault(values if len(fields) > 1 else values[0], []).append(row)
+    return found
+
+
 @dataclass(frozen=True)
 class Answers:
     """The answers to an exhibit's specs at one scale, in the order of the specs."""
@@ -36,7 +50,7 @@ class Answers:
 
     def rows(self, **wanted: Any) -> list[Row]:
         """Return the rows, joined with their specs, whose fields have these values."""
-        return [row for row in self._joined if all(row.get(k) == v for k, v in wanted.items())]
+        return matching(self._joined, **wanted)
 
     def row(self, **wanted: Any) -> Row:
         """Return the only row whose fields have these values."""
@@ -107,24 +121,24 @@ class Exhibit:
     """A named figure or table: specs for each scale, and how their answers are presented.
 
     Attributes:
-        name: Folder and file, such as ``rank2026/table_1``.
-        title: One line.
         caption: What the figure shows, ending in a full stop.
         questions: The specs of each scale.
         present: Turns answers into a presentation.
         printed: Where the paper prints it, such as "Figure 1". Empty if the exhibit is ours.
         compared_at: The scales at which printed values are compared.
         partial: Whether ``present`` can show some of the answers.
+        name: Folder and file, such as ``rank2026/table_1``; the catalogue fills it in.
+        title: One line; the catalogue fills it in.
     """
 
-    name: str
-    title: str
     caption: str
     questions: Mapping[Scale, Questions]
     present: Callable[[Answers], Presentation]
     printed: str = ""
     compared_at: tuple[Scale, ...] = ()
     partial: bool = False
+    name: str = ""
+    title: str = ""
 
     @property
     def scales(self) -> tuple[Scale, ...]:
@@ -137,13 +151,13 @@ class Exhibit:
         return self.printed or "ours"
 
     def specs(self, scale: Scale) -> list[Spec]:
-        """Return the specs of a scale."""
+        """Return the specs of a scale, each once: parts of an exhibit may share some."""
         if scale not in self.questions:
             raise ParameterError(
                 f"{self.name} has no scale {scale.value}",
                 hint=f"pass `scale` {' or '.join(self.scales)}",
             )
-        return list(self.questions[scale]())
+        return list({spec.key: spec for spec in self.questions[scale]()}.values())
 
     def presented(self, records: Records, scale: Scale) -> Presentation:
         """Present the answers among the records; all of them must be there."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwise.errors import BadInputError, ParameterError, needs_extra
+from headwise.checks import of_type, positive, whole
+from headwise.errors import BadInputError, ParameterError
 from headwise.papers.catalogue import Entry, chosen, entries
 from headwise.progress import SILENT, Progress
+from headwise.whole_files import possible_folder
 
 if TYPE_CHECKING:
     from headwise.papers.reproduction import Reproduced
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Reproduction", "list_exhibits", "reproduce", "stored_exhibits"]
 
 #: A path or an SQLAlchemy URL.
-Place = str | os.PathLike[str]
+Location = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,17 +94,14 @@ class Reproduction:
 
         Raises:
             MissingExtraError: If pandas is not installed.
-        """  # noqa: DOC501
-        try:
-            import pandas
-        except ImportError:
-            raise needs_extra("pandas", "frames") from None
-        rows = [
+        """
+        from headwise.report import data_frame
+
+        return data_frame(
             {"exhibit": one.name, "scale": one.wanted.scale.value, **cell_fields(cell)}
             for one in self.exhibits
             for cell in one.shown.cells
-        ]
-        return pandas.DataFrame(rows)
+        )
 
     def plot(self) -> dict[str, Any]:
         """Return the figure of every exhibit that has one, by the exhibit's name."""
@@ -155,8 +154,8 @@ def reproduce(
     seconds: float | int | None = None,
     cluster: str | None = None,
     workers: int | None = None,
-    store: Place | None = None,
-    out: Place | None = None,
+    store: Location | None = None,
+    out: Location | None = None,
     retry: bool = False,
     progress: Progress = SILENT,
     command: str = "headwise.reproduce",
@@ -174,8 +173,7 @@ def reproduce(
         from_records: Compute nothing, and show the rows that come with headwise.
         take_records: Count the rows that come with headwise as answers, and compute the rest.
         only: Fields and values of the specs to compute, such as ``{"layers": "3"}``.
-        seconds: Start nothing new after this many seconds. This needs ``device="cuda"`` or one
-            worker.
+        seconds: Start nothing new after this many seconds; needs "cuda" or one worker.
         cluster: Compute on a Dask cluster: "local", "local:4" or "tcp://HOST:PORT".
         workers: How many processes compute and draw; one per processor by default.
         store: Where answers are kept: a path or an SQLAlchemy URL.
@@ -195,40 +193,59 @@ def reproduce(
 
     >>> found = reproduce("heads2024/table_models", from_records=True)
     >>> found
-    Reproduction(1 exhibits, 0 of 0 printed values agree, 1 of 1 claims hold)
+    Reproduction(1 exhibits, 0 of 0 printed values agree, 3 of 3 claims hold)
     """
-    entries(_names(exhibits))  # refuses unknown names before anything heavy is imported
+    asked = dict(locals())
+    names = _names(exhibits)
+    entries(names)  # refuses unknown names before anything heavy is imported
+    _refuse_contradictions(from_records, take_records)
+    _refuse_wrong_kinds(workers, seconds, store, out)
+    found, notes = _recorded(names, scale) if from_records else _computed(names, asked)
+    return Reproduction(tuple(found), _written(found, out, workers), tuple(notes))
+
+
+def _refuse_contradictions(from_records: bool, take_records: bool) -> None:
     if from_records and take_records:
         raise ParameterError(
             "expected `from_records` or `take_records`, got both", hint="leave one out"
         )
-    from headwise.papers.computing import Computation, computed, drawn_from_records, wanted_at
 
-    if workers is not None and workers < 1:
-        raise ParameterError(f"expected `workers` of at least 1, got {workers}", hint="pass more")
-    if from_records:
-        found, notes = drawn_from_records(_names(exhibits), scale)
-    else:
-        wanted, notes = wanted_at(_names(exhibits), scale or "miniature")
-        how = Computation(
-            device=device,
-            cluster=cluster,
-            workers=workers,
-            seconds=seconds,
-            store=store,
-            only=only or {},
-            retry=retry,
-            take_records=take_records,
-            progress=progress,
-            command=command,
-        )
-        found, more = computed(wanted, how)
-        notes = [*notes, *more]
-    return Reproduction(tuple(found), _written(found, out, workers), tuple(notes))
+
+def _refuse_wrong_kinds(
+    workers: int | None, seconds: float | int | None, store: Location | None, out: Location | None
+) -> None:
+    """Refuse what would fail only after computing."""
+    for name, path in (("store", store), ("out", out)):
+        of_type(f"`{name}`", path, (str, os.PathLike, type(None)), "a path")
+    if workers is not None:
+        whole("`workers`", workers)
+    if seconds is not None:
+        positive("`seconds`", seconds, example=3600)
+    if out is not None:
+        possible_folder(Path(out))
+
+
+def _recorded(names: list[str], scale: str | None) -> tuple[list[Reproduced], list[str]]:
+    from headwise.papers.computing import drawn_from_records
+
+    return drawn_from_records(names, scale)
+
+
+def _computed(names: list[str], asked: dict[str, Any]) -> tuple[list[Reproduced], list[str]]:
+    """Compute what the store lacks; ``asked`` holds the parameters of ``reproduce``."""
+    from headwise.papers.computing import Computation, computed, wanted_at
+
+    wanted, left_out = wanted_at(names, asked["scale"] or "miniature")
+    how = Computation(**{field.name: asked[field.name] for field in fields(Computation)})
+    found, notes = computed(wanted, how)
+    return found, [*left_out, *notes]
 
 
 def stored_exhibits(
-    exhibits: str | Sequence[str] = "all", *, store: Place | None = None, out: Place | None = None
+    exhibits: str | Sequence[str] = "all",
+    *,
+    store: Location | None = None,
+    out: Location | None = None,
 ) -> Reproduction:
     """Present what a store holds, each exhibit at its largest complete scale.
 
@@ -241,28 +258,29 @@ def stored_exhibits(
         The exhibits that the store holds whole.
 
     Raises:
-        BadInputError: If there is no store, or it holds no exhibit whole.
+        BadInputError: If there is no store, or it contains no complete exhibit.
     """
     entries(_names(exhibits))  # refuses unknown names before anything heavy is imported
-    from headwise.papers.computing import store_exists, store_place
+    from headwise.papers.computing import store_exists, store_location
     from headwise.papers.reproduction import from_store, largest_stored
     from headwise.runs import Store
 
-    place = store_place(store)
-    if not store_exists(place):
-        raise BadInputError(f"there is no store {place}", hint="headwise reproduce makes one")
-    with Store.open(place) as opened:
+    location = store_location(store)
+    if not store_exists(location):
+        raise BadInputError(f"there is no store {location}", hint="headwise reproduce makes one")
+    with Store.open(location) as opened:
         wanted = [largest_stored(opened, exhibit) for exhibit in chosen(_names(exhibits))]
         found = [from_store(opened, one) for one in wanted if one is not None]
     if not found:
         raise BadInputError(
-            f"{place} holds no exhibit whole", hint="headwise reproduce --list shows what it has"
+            f"{location} contains no complete exhibit",
+            hint="headwise reproduce --list shows what it has",
         )
     return Reproduction(tuple(found), _written(found, out, None))
 
 
 def list_exhibits(
-    exhibits: str | Sequence[str] = "all", *, store: Place | None = None, states: bool = False
+    exhibits: str | Sequence[str] = "all", *, store: Location | None = None, states: bool = False
 ) -> list[dict[str, Any]]:
     """List exhibits with their scales and what is recorded of them.
 
@@ -294,26 +312,30 @@ def list_exhibits(
     return rows
 
 
-def _states(entry: Entry, store: Place | None) -> dict[str, str]:
+def _states(entry: Entry, store: Location | None) -> dict[str, str]:
     """How much of each scale a store holds; looking does not create one."""
-    from headwise.papers.computing import store_exists, store_place
+    from headwise.papers.computing import store_exists, store_location
     from headwise.papers.reproduction import Wanted, state_in
     from headwise.runs import Store
 
-    place = store_place(store)
-    if not store_exists(place):
+    location = store_location(store)
+    if not store_exists(location):
         return dict.fromkeys(entry.scales, "missing")
     exhibit = entry.load()
-    with Store.open(place) as opened:
+    with Store.open(location) as opened:
         return {s.value: str(state_in(opened, Wanted(exhibit, s))) for s in exhibit.scales}
 
 
 def _names(exhibits: str | Sequence[str]) -> list[str]:
-    return [exhibits] if isinstance(exhibits, str) else list(exhibits)
+    of_type("`exhibits`", exhibits, (str, Sequence), "names of exhibits")
+    names = [exhibits] if isinstance(exhibits, str) else list(exhibits)
+    if not names:
+        raise ParameterError("expected at least one exhibit, got none", hint="pass a name or 'all'")
+    return [of_type("`exhibits`", name, str, "names of exhibits") for name in names]
 
 
 def _written(
-    found: Sequence[Reproduced], out: Place | None, workers: int | None
+    found: Sequence[Reproduced], out: Location | None, workers: int | None
 ) -> tuple[Path, ...]:
     if out is None:
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
@@ -94,11 +94,6 @@ def state_in(store: Store, wanted: Wanted) -> State:
     plan = store.plan(wanted.specs())
     asked = len(plan.answered) + len(plan.failed) + len(plan.missing)
     return State(len(plan.answered), len(plan.failed), asked)
-
-
-def all_specs(wanted: Iterable[Wanted]) -> list[Spec]:
-    """Return the specs of several exhibits, each once: exhibits may share some."""
-    return list({spec.key: spec for one in wanted for spec in one.specs()}.values())
 
 
 def from_store(store: Store, wanted: Wanted) -> Reproduced:

@@ -5,18 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from headwise.papers.beyond.finite_law import FINITE_LAW
-from headwise.papers.beyond.float32_trap import FLOAT32_TRAP
 from headwise.papers.beyond.growth import Crossing
-from headwise.papers.beyond.init_scale import INIT_SCALE
-from headwise.papers.beyond.log_squared import LOG_SQUARED, RULE_LENGTHS, rule_claims
-from headwise.papers.beyond.uncentred_inputs import UNCENTRED_INPUTS
+from headwise.papers.beyond.log_squared import RULE_LENGTHS, rule_claims
+from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.report import draw
 from headwise.runs import Record
 from headwise.runs.attempt import attempt
 
-EXHIBITS = (FINITE_LAW, LOG_SQUARED, FLOAT32_TRAP, UNCENTRED_INPUTS, INIT_SCALE)
+FINITE_LAW, LOG_SQUARED, FLOAT32_TRAP, UNCENTRED_INPUTS, INIT_SCALE = EXHIBITS = chosen(["beyond"])
 BY_NAME = {exhibit.name.rpartition("/")[2]: exhibit for exhibit in EXHIBITS}
 
 

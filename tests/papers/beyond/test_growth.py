@@ -7,8 +7,8 @@ import pytest
 from headwise.papers.beyond.growth import FITS, Crossing, crossings, fitted
 from headwise.papers.beyond.log_squared import HALF_OCTAVES, head_dims
 from headwise.papers.beyond.random_heads import Point
+from headwise.theory.law_formula import barrier_ratio, critical_head_dim, law_share
 from headwise.theory.scaling import quantile
-from headwise.theory.under_mask import barrier_ratio, critical_head_dim, law_share
 
 
 def points_of_law(tokens: int) -> list[Point]:

@@ -5,12 +5,23 @@ from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Answers, Scale
 from headwise.runs import Provenance, Record
 
+(
+    FIGURE_RANK_DEPTH,
+    FIGURE_WHAT_IT_LEARNS,
+    FIGURE_SATURATION,
+    FIGURE_POSITIONS,
+    FIGURE_ROLE_OF_N,
+    FIGURE_ROLE_OF_D,
+    FIGURE_LARGE_N,
+    FIGURE_IN_CONTEXT,
+    FIGURE_LOWER_BOUND,
+    FIGURE_MAJORITY_VOTE,
+    FIGURE_CONSTRUCTION,
+    TABLE_MODELS,
+) = EXHIBITS = chosen(["heads2024"])
+
 #: The exhibits that train something.
-TRAINED = [
-    e
-    for e in chosen(["heads2024"])
-    if any(isinstance(s, TrainingRun) for s in e.specs(Scale.PAPER))
-]
+TRAINED = [e for e in EXHIBITS if any(isinstance(s, TrainingRun) for s in e.specs(Scale.PAPER))]
 SOURCE = Provenance("0", "0", "cpu", None, 0.0, "", None)
 
 

@@ -9,9 +9,6 @@ from headwise.experiments.learning_curves import seed_rows
 from headwise.models import NeighbourShape
 from headwise.papers.comparison import comparison_table
 from headwise.papers.exhibit import Answers, Scale
-from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
-from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
-from headwise.papers.heads2024.remarks import stuck_remark
 from headwise.papers.kinds.trained_rows import (
     OverSeeds,
     diverged_remark,
@@ -20,8 +17,9 @@ from headwise.papers.kinds.trained_rows import (
     trained_cell,
     trained_curve,
 )
+from headwise.papers.kinds.training_remarks import stuck_remark
 from headwise.training import train
-from papers.heads2024.inventing import invented, presented
+from papers.heads2024.inventing import FIGURE_RANK_DEPTH, FIGURE_WHAT_IT_LEARNS, invented, presented
 from training.small import Poisoned, settings
 
 
@@ -57,16 +55,17 @@ def test_a_run_that_diverged_is_not_said_to_have_learnt_nothing():
     assert "1 of 2 runs diverged" in diverged_remark([sound, fallen])[0]
 
 
-def test_the_angle_of_a_run_that_diverged_decides_no_claim():
+@pytest.mark.parametrize(("size", "large"), [(31.0, True), (29.0, False)])
+def test_the_angle_of_a_run_that_diverged_decides_no_claim(size, large):
     def answer(spec):
         record = invented(spec, lambda _: 0.5)
-        fell = {"diverged_at": 7, "angle": 90.0, "test_loss": None}
+        fell = {"diverged_at": 7, "angle": 90.0, "form_size": 1.0, "test_loss": None}
         sound, other = record.rows
-        return replace(record, rows=(sound, other | fell))
+        return replace(record, rows=(sound | {"form_size": size}, other | fell))
 
     records = tuple(answer(spec) for spec in FIGURE_WHAT_IT_LEARNS.specs(Scale.GPU))
     found = FIGURE_WHAT_IT_LEARNS.present(Answers(Scale.GPU, records))
-    assert found.claims[0].holds
+    assert [claim.holds for claim in found.claims] == [True, large]
     assert found.tables[0].rows[0][4] == 179.0
     assert any("runs diverged" in remark for remark in found.remarks)
 

@@ -10,21 +10,26 @@ from headwise.experiments.training_run import TrainingRun
 from headwise.papers import catalogue
 from headwise.papers.catalogue import record_path
 from headwise.papers.exhibit import Answers, Scale
-from headwise.papers.heads2024.figure_in_context import FIGURE_IN_CONTEXT
-from headwise.papers.heads2024.figure_large_n import FIGURE_LARGE_N
-from headwise.papers.heads2024.figure_positions import FIGURE_POSITIONS
-from headwise.papers.heads2024.figure_rank_depth import FIGURE_RANK_DEPTH
-from headwise.papers.heads2024.figure_role_of_n import FIGURE_ROLE_OF_N
-from headwise.papers.heads2024.figure_saturation import FIGURE_SATURATION
-from headwise.papers.heads2024.figure_what_it_learns import FIGURE_WHAT_IT_LEARNS
-from headwise.papers.heads2024.trained import protocol_panels
+from headwise.papers.kinds.protocols import protocol_panels
 from headwise.papers.pages import figures_of, summary_table
 from headwise.papers.printed import printed_table
 from headwise.papers.recorded import record
 from headwise.papers.reproduction import best_recorded
 from headwise.report import draw
 from headwise.runs import Record, Records
-from papers.heads2024.inventing import SOURCE, TRAINED, invented, presented
+from papers.heads2024.inventing import (
+    FIGURE_IN_CONTEXT,
+    FIGURE_LARGE_N,
+    FIGURE_POSITIONS,
+    FIGURE_RANK_DEPTH,
+    FIGURE_ROLE_OF_N,
+    FIGURE_SATURATION,
+    FIGURE_WHAT_IT_LEARNS,
+    SOURCE,
+    TRAINED,
+    invented,
+    presented,
+)
 
 
 def test_every_trained_exhibit_is_in_the_catalogue():
@@ -103,6 +108,19 @@ def test_claims_of_the_main_figure_can_fail(half, holds):
         is holds
     )
     assert any("shortened" in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(("low", "holds"), [(0.03, True), (0.015, False)])
+def test_low_rank_is_judged_in_deep_stacks_but_for_the_one_that_the_talk_calls_junk(low, holds):
+    def loss(spec):
+        if (spec.layers, spec.copies) == (5, 1):
+            return 0.9
+        return 0.01 if spec.rank == spec.width else low if spec.layers > 1 else 0.5
+
+    claims = presented(FIGURE_RANK_DEPTH, Scale.GPU, loss).claims
+    (deep,) = [claim for claim in claims if "several layers" in claim.words]
+    assert deep.holds is holds
+    assert deep.printed
 
 
 def test_the_title_counts_what_the_rows_hold():

@@ -4,14 +4,17 @@ import pytest
 
 from headwise.experiments.bound_heads import BoundHeads
 from headwise.papers.exhibit import Scale
-from headwise.papers.heads2024.figure_construction import FIGURE_CONSTRUCTION
-from headwise.papers.heads2024.figure_lower_bound import FIGURE_LOWER_BOUND
-from headwise.papers.heads2024.figure_majority_vote import FIGURE_MAJORITY_VOTE
-from headwise.papers.heads2024.table_models import TABLE_MODELS, few_and_low, heads_of
+from headwise.papers.heads2024.table_models import few_and_low, heads_of
 from headwise.papers.reproduction import Wanted, from_records
 from headwise.runs import Record, Records
 from headwise.runs.attempt import attempt
 from headwise.theory.harmonics import Values, error_lower_bound
+from papers.heads2024.inventing import (
+    FIGURE_CONSTRUCTION,
+    FIGURE_LOWER_BOUND,
+    FIGURE_MAJORITY_VOTE,
+    TABLE_MODELS,
+)
 
 
 def shown(exhibit, scale=Scale.MINIATURE):
@@ -41,7 +44,9 @@ def test_lines_of_the_bound_run_from_few_heads_to_many():
     assert all(a <= b for c in bounds.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
     for panel in (random, trained):
         assert all(a >= b for c in panel.curves for a, b in zip(c.mean.y, c.law.y, strict=True))
-    assert all(claim.holds for claim in found.claims)
+    # That the bound is tight is the talk's guess; it is judged, not required.
+    assert all(claim.holds for claim in found.claims if not claim.printed)
+    assert ["tight" in claim.words for claim in found.claims if claim.printed] == [True]
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])

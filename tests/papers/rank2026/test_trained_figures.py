@@ -4,12 +4,7 @@ import math
 
 import pytest
 
-from headwise.experiments.train_classifier import TrainClassifier
-from headwise.papers.catalogue import chosen
-from headwise.papers.exhibit import Answers, Scale
-from headwise.papers.rank2026.accuracy_and_rank import printed_accuracies, trained_of
-from headwise.papers.rank2026.recipes import HEADS, REVIEWS, SCHEDULES, Study
-from headwise.papers.rank2026.verdict import (
+from accuracy_verdict import (
     CONSTANT,
     OUR_RULE,
     PAPER_RULES,
@@ -18,6 +13,17 @@ from headwise.papers.rank2026.verdict import (
     setting_of,
     verdict_on,
     with_constant,
+)
+from headwise.experiments.train_classifier import TrainClassifier
+from headwise.papers.catalogue import chosen
+from headwise.papers.exhibit import Answers, Scale
+from headwise.papers.rank2026.accuracy_and_rank import trained_of
+from headwise.papers.rank2026.recipes import (
+    HEADS,
+    RECIPES,
+    REVIEWS,
+    Study,
+    printed_accuracies,
 )
 from headwise.papers.reproduction import Wanted, _part
 from headwise.runs import Provenance, Record, Records
@@ -36,7 +42,7 @@ def planted(specs, accuracy, rank):
         if isinstance(spec, TrainClassifier):
             rows = tuple(trained_row(spec, seed, accuracy(spec, seed)) for seed in spec.seeds)
         else:
-            rows = (rank_row(rank(spec)),)
+            rows = (rank_row(spec, rank(spec)),)
         records.append(Record(spec.key, spec.content, rows, FOUND))
     return records
 
@@ -57,8 +63,9 @@ def trained_row(spec, seed, accuracy):
     }
 
 
-def rank_row(mean):
-    return {"layer": 1, "mean": mean, "std": 0.01, "count": 8, "stderr": 0.002}
+def rank_row(spec, mean):
+    row = {"layer": 1, "mean": mean, "std": 0.01, "count": 8, "stderr": 0.002}
+    return row if "tokens" in spec.content else row | {"tokens": 64}
 
 
 def rising(spec):
@@ -114,6 +121,23 @@ def test_saturated_rank_is_judged_for_each_reading():
     assert [c.holds for c in steep if "rank is saturated" in c.words] == [False, False]
 
 
+def test_only_what_the_paper_prints_counts_as_printed():
+    """Ranks are printed for CIFAR-10: width 384 (Figure 4b) and 8 heads (Figure 10b)."""
+
+    def sources(name):
+        shown = presented(name, lambda spec, seed: 0.9 + 0.001 * seed)
+        told = [c for c in shown.claims if "saturated" in c.words or "stops" in c.words]
+        return {
+            claim.words.split(",")[0] + claim.words.split(",")[1]: claim.printed[:4]
+            for claim in told
+        }
+
+    assert sources("figure_7") == {"CIFAR-10 width 192": "", "CIFAR-10 width 384": "§4.2"}
+    assert set(sources("figure_12").values()) == {""}
+    assert set(sources("figure_10").values()) == {"§C.3"}
+    assert set(sources("figure_3a").values()) == {"§4.1"}
+
+
 def test_the_printed_stop_is_judged_by_the_interval():
     def stop(shown):
         return next(claim for claim in shown.claims if "stops improving" in claim.words)
@@ -161,7 +185,7 @@ def test_subsets_are_said_to_be_subsets():
 
 
 def test_the_gpu_schedule_is_what_was_run():
-    runs = SCHEDULES[Scale.GPU]
+    runs = RECIPES[Scale.GPU]
     assert (runs["cifar10"].epochs, runs["cifar10"].seeds) == (58, ((0, 1),))
     assert (runs["imdb"].epochs, runs["imdb"].seeds) == (10, ((0, 1, 2),))
 
@@ -226,4 +250,19 @@ def test_the_constant_is_that_of_the_other_settings():
 
 def test_rules_need_two_points():
     assert paper_rule({}) is None
-    assert our_rule({}) is None
+    assert our_rule([]) is None
+
+
+def test_our_rule_asks_for_more_where_seeds_scatter():
+    """It goes by the lower confidence limit and the highest point, as ``advise`` does."""
+    means = {2: 0.5, 4: 0.93, 8: 1.0, 16: 0.98}
+
+    def rows(scatter):
+        return [
+            {"head_dim": d, "seed": s, "tokens": 64, "mean": mean + scatter * (s - 1.5) * (d == 4)}
+            for d, mean in means.items()
+            for s in range(4)
+        ]
+
+    assert our_rule(rows(0.001)) == 4
+    assert our_rule(rows(0.05)) == 8

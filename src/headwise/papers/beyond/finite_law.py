@@ -17,7 +17,7 @@ from headwise.papers.beyond.random_heads import (
 from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Spec
-from headwise.theory.prediction import LAW_ERROR
+from headwise.theory.expected import LAW_ERROR
 
 #: How many standard errors count as noise; there are over a hundred cells.
 NOISE = 4.0
@@ -71,18 +71,15 @@ def _present(answers: Answers) -> Presentation:
 def _simulated(head_dim: int, found: Sequence[Point]) -> Curve:
     return Curve(
         f"d_h {head_dim}",
-        _line(found, [point.mean for point in found]),
-        law=_line(found, [point.corrected for point in found]),
+        Line.of({point.tokens: point.mean for point in found}),
+        law=Line.of({point.tokens: point.corrected for point in found}),
         style="rings",
     )
 
 
 def _residuals(head_dim: int, found: Sequence[Point]) -> Curve:
-    return Curve(f"d_h {head_dim}", _line(found, [point.mean - point.corrected for point in found]))
-
-
-def _line(found: Sequence[Point], values: Sequence[float]) -> Line:
-    return Line(tuple(point.tokens for point in found), tuple(values))
+    left = {point.tokens: point.mean - point.corrected for point in found}
+    return Curve(f"d_h {head_dim}", Line.of(left))
 
 
 def _excess(point: Point, theory: float) -> float:
@@ -116,17 +113,19 @@ def _claims(every: Sequence[Point], curves: dict[int, list[Point]]) -> tuple[Cla
 
 
 def _table(every: Sequence[Point]) -> Table:
-    columns = ("tokens", "d_h", "simulated", "± standard error", "L", "corrected law", "barrier")
-    rows = tuple(
-        (
-            point.tokens,
-            point.head_dim,
-            *(round(v, 4) for v in (point.mean, point.stderr, point.law, point.corrected)),
-            round(point.barrier, 4),
-        )
+    rows = (
+        {
+            "tokens": point.tokens,
+            "d_h": point.head_dim,
+            "simulated": round(point.mean, 4),
+            "± standard error": round(point.stderr, 4),
+            "L": round(point.law, 4),
+            "corrected law": round(point.corrected, 4),
+            "barrier": round(point.barrier, 4),
+        }
         for point in every
     )
-    return Table(columns, rows, title="Simulated hardmax rank / length, and the law")
+    return Table.of(rows, title="Simulated hardmax rank / length, and the law")
 
 
 def _remarks(every: Sequence[Point]) -> tuple[str, ...]:
@@ -145,8 +144,6 @@ def _remarks(every: Sequence[Point]) -> tuple[str, ...]:
 
 
 FINITE_LAW = Exhibit(
-    name="beyond/finite_law",
-    title="The finite law: rank of a random head at any length",
     caption="Hardmax rank over length of heads with independent N(0, 1) queries and keys. Points: "
     "simulation. Thin lines: the law with its fluctuations. Dashed: 1 − 1/e. Right: their "
     "difference; dashed, the error that the law states for itself; points of few "

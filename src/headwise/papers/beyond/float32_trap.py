@@ -94,16 +94,17 @@ def _panel(title: str, rows: Sequence[Row]) -> Panel:
 
 
 def _table(title: str, rows: Sequence[Row]) -> Table:
-    dims = sorted({row["head_dim"] for row in rows})
-    columns = ("stored as", "method", "arithmetic", *(f"d_h {r}" for r in dims), "heads right")
-    ways = dict.fromkeys(map(_way, rows))
-    return Table(columns, tuple(_line(rows, way) for way in ways), title=title)
+    return Table.of((_line(rows, way) for way in dict.fromkeys(map(_way, rows))), title=title)
 
 
-def _line(rows: Sequence[Row], way: tuple[str, str, str]) -> tuple[str, ...]:
+def _line(rows: Sequence[Row], way: tuple[str, str, str]) -> dict[str, str]:
     own = sorted(_of(rows, *way), key=lambda row: row["head_dim"])
     right, heads = (sum(row[name] for row in own) for name in ("agreeing", "count"))
-    return (*way, *map(_shown, own), f"{right} of {heads}")
+    return {
+        **dict(zip(("stored as", "method", "arithmetic"), way, strict=True)),
+        **{f"d_h {row['head_dim']}": _shown(row) for row in own},
+        "heads right": f"{right} of {heads}",
+    }
 
 
 def _shown(row: Row) -> str:
@@ -171,8 +172,6 @@ def _remarks(sharp: Sequence[Row], soft: Sequence[Row]) -> tuple[str, ...]:
 
 
 FLOAT32_TRAP = Exhibit(
-    name="beyond/float32_trap",
-    title="The float32 trap: one rank, many answers",
     caption="The same heads counted in different ways; inputs and weights N(0, 1), ε = 1e-8. "
     "Left: T = √d_h, logits in the hundreds, rows of attention nearly one-hot. Right: T = d √d_h, "
     "logits of about 1, rows smooth. Bands: one standard deviation of single heads.",

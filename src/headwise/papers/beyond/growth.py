@@ -1,4 +1,4 @@
-"""Where a curve reaches a share of the barrier, and how that place grows with the length."""
+"""The head dimension at which a curve reaches a share of the barrier, and how it grows with n."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def _reached(
         return None
     curve = PchipInterpolator(np.log(head_dims), values)
     ends = math.log(head_dims[0]), math.log(head_dims[-1])
-    place = crossing(lambda x: float(curve(x)) - goal, *ends)
-    head_dim = math.exp(place)
-    return head_dim, float(curve.derivative()(place)) / head_dim
+    log_dim = crossing(lambda x: float(curve(x)) - goal, *ends)
+    head_dim = math.exp(log_dim)
+    return head_dim, float(curve.derivative()(log_dim)) / head_dim
 
 
 def fitted(form: Form, crossed: Sequence[Crossing]) -> Fit:

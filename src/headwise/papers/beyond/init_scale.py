@@ -9,11 +9,11 @@ from typing import Any
 
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.experiments.predict_rank import PredictRank
-from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid, matching
 from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
-from headwise.theory.under_mask import barrier_ratio
+from headwise.theory.law_formula import barrier_ratio
 
 HEAD_DIMS = (2, 4, 8, 16, 32, 64, 96, 192)
 
@@ -61,7 +61,8 @@ def _miniature() -> list[Spec]:
 
 def _present(answers: Answers) -> Presentation:
     rows = answers.rows(kind="measure_rank", temperature=None)
-    begun = {name: _begun(rows, beginning) for name, beginning in BEGINNINGS.items()}
+    usual = {"weights": "normal(0,1)", "inputs": "normal(0,1)", "norm": "post"}
+    begun = {name: matching(rows, **usual | own) for name, own in BEGINNINGS.items()}
     heated = [row for row in answers.rows(kind="measure_rank") if row["temperature"] is not None]
     laws = {row["head_dim"]: row["ratio"] for row in answers.rows(kind="predict_rank")}
     return Presentation(
@@ -82,11 +83,6 @@ def _present(answers: Answers) -> Presentation:
     )
 
 
-def _begun(rows: Sequence[Row], beginning: dict[str, str]) -> list[Row]:
-    wanted = {"weights": "normal(0,1)", "inputs": "normal(0,1)", "norm": "post"} | beginning
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
-
-
 def _named(name: str, rows: Sequence[Row]) -> Curve:
     size = sum(row["logit_size"] for row in rows) / len(rows)
     curve = rank_curve(f"{name}\n(logits {_about(size)})", pooled_by(rows, "head_dim"))
@@ -98,7 +94,7 @@ def _about(size: float) -> str:
 
 
 def _of_dim(rows: Sequence[Row], head_dim: int) -> list[Row]:
-    return sorted((r for r in rows if r["head_dim"] == head_dim), key=lambda r: r["logit_size"])
+    return sorted(matching(rows, head_dim=head_dim), key=lambda row: row["logit_size"])
 
 
 def _dims(rows: Sequence[Row]) -> list[int]:
@@ -127,23 +123,21 @@ def _along_logits(heated: Sequence[Row], laws: dict[int, float]) -> Panel:
 
 
 def _table(begun: dict[str, list[Row]], heated: Sequence[Row]) -> Table:
-    columns = (
-        "beginning",
-        "head dimension",
-        "temperature / √d_h",
-        "logit size",
-        "rank / length",
-        "± standard error",
-    )
     rows = [(name, row) for name, found in begun.items() for row in found]
     rows += [("N(0, 1) weights", row) for row in heated]
-    return Table(columns, tuple(_line(name, row) for name, row in rows), title="Every setting")
+    return Table.of((_line(name, row) for name, row in rows), title="Every setting")
 
 
-def _line(name: str, row: Row) -> tuple[str | int | float, ...]:
+def _line(name: str, row: Row) -> dict[str, str | int | float]:
     heat = 1.0 if row["temperature"] is None else row["temperature"] / math.sqrt(row["head_dim"])
-    size, mean, error = row["logit_size"], row["mean"], row["stderr"]
-    return name, row["head_dim"], float(f"{heat:.4g}"), size, round(mean, 4), round(error, 4)
+    return {
+        "beginning": name,
+        "head dimension": row["head_dim"],
+        "temperature / √d_h": float(f"{heat:.4g}"),
+        "logit size": row["logit_size"],
+        "rank / length": round(row["mean"], 4),
+        "± standard error": round(row["stderr"], 4),
+    }
 
 
 def _claims(
@@ -204,8 +198,6 @@ def _remarks(begun: dict[str, list[Row]], heated: Sequence[Row]) -> tuple[str, .
 
 
 INIT_SCALE = Exhibit(
-    name="beyond/init_scale",
-    title="The scale of initialisation: where the barrier lives",
     caption="Rank over length of attention at initialisation; width 384, 100 tokens, N(0, 1) "
     "inputs unless said otherwise, ε = 1e-8, float64 (smaller in miniature). Left: T = √d_h. "
     "Right: N(0, 1) weights, and T from 0.01 to 100,000 times √d_h. Bands: one standard deviation "

@@ -10,8 +10,8 @@ from headwise.papers.beyond.random_heads import FEW_KEYS, GPU_KEYS, Point, asked
 from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Spec
+from headwise.theory.law_formula import critical_head_dim
 from headwise.theory.scaling import SHARES, gain_head_dim, quantile, saturation_constant
-from headwise.theory.under_mask import critical_head_dim
 
 #: Head dimensions that may be simulated: two to an octave.
 HALF_OCTAVES = (4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 362, 512, 724, 1024, 1448, 2048)
@@ -90,12 +90,12 @@ def _two_questions(crossed: Sequence[Crossing], rule: Sequence[Crossing]) -> Pan
         (
             Curve(
                 f"{SHOWN:.0%} of the barrier",
-                _line(crossed, [one.head_dim for one in crossed]),
-                law=Line(RULE_LENGTHS, tuple(critical_head_dim(n, SHOWN) for n in RULE_LENGTHS)),
+                _line(crossed),
+                law=Line.of({n: critical_head_dim(n, SHOWN) for n in RULE_LENGTHS}),
             ),
             Curve(
                 f"a step of {STEP} gains {GAIN}\n(the rank paper's rule, on the law)",
-                _line(rule, [one.head_dim for one in rule]),
+                _line(rule),
             ),
         ),
         x_scale="log",
@@ -103,11 +103,15 @@ def _two_questions(crossed: Sequence[Crossing], rule: Sequence[Crossing]) -> Pan
 
 
 def _rule_table(rule: Sequence[Crossing]) -> Table:
-    rows = tuple(
-        (one.tokens, round(one.head_dim), critical_head_dim(one.tokens, SHOWN)) for one in rule
+    rows = (
+        {
+            "tokens": one.tokens,
+            f"a step of {STEP} gains {GAIN}": round(one.head_dim),
+            f"{SHOWN:.0%} of the barrier": critical_head_dim(one.tokens, SHOWN),
+        }
+        for one in rule
     )
-    columns = ("tokens", f"a step of {STEP} gains {GAIN}", f"{SHOWN:.0%} of the barrier")
-    return Table(columns, rows, title="Two questions on the law: head dimensions")
+    return Table.of(rows, title="Two questions on the law: head dimensions")
 
 
 def rule_claims(rule: Sequence[Crossing]) -> tuple[Claim, ...]:
@@ -139,9 +143,9 @@ def _growth(found: dict[float, list[Crossing]]) -> Panel:
         tuple(
             Curve(
                 f"{share:.0%} of the barrier",
-                _line(crossed, [one.head_dim for one in crossed]),
+                _line(crossed),
                 spread=tuple(2 * one.stderr for one in crossed),
-                law=_line(crossed, [one.by_law for one in crossed]),
+                law=Line.of({one.tokens: one.by_law for one in crossed}),
             )
             for share, crossed in reversed(found.items())
         ),
@@ -162,14 +166,15 @@ def _residuals(crossed: Sequence[Crossing], fits: Sequence[Fit], share: float) -
 
 
 def _left(fit: Fit, crossed: Sequence[Crossing]) -> Curve:
-    line = _line(crossed, [100 * left for left in fit.residuals])
+    lengths = tuple(one.tokens for one in crossed)
+    line = Line(lengths, tuple(100 * left for left in fit.residuals))
     # The noise of the points is the same for every fit: it is drawn around the last.
     noise = tuple(200 * one.stderr / one.head_dim for one in crossed)
     return Curve(_named(fit), line, spread=noise if fit.form is FITS[-1] else ())
 
 
-def _line(crossed: Sequence[Crossing], values: Sequence[float]) -> Line:
-    return Line(tuple(one.tokens for one in crossed), tuple(values))
+def _line(crossed: Sequence[Crossing]) -> Line:
+    return Line.of({one.tokens: one.head_dim for one in crossed})
 
 
 def _named(fit: Fit) -> str:
@@ -177,42 +182,34 @@ def _named(fit: Fit) -> str:
 
 
 def _fit_table(fits: dict[float, list[Fit]]) -> Table:
-    columns = (
-        "share of the barrier",
-        "fit",
-        "constants",
-        "root mean square residual",
-        "largest residual",
-    )
-    rows = tuple(
-        (
-            f"{share:.0%}",
-            fit.form.name,
-            ", ".join(f"{constant:.4g}" for constant in fit.constants),
-            f"{fit.rms:.1%}",
-            f"{fit.largest:.1%}",
-        )
+    rows = (
+        {
+            "share of the barrier": f"{share:.0%}",
+            "fit": fit.form.name,
+            "constants": ", ".join(f"{constant:.4g}" for constant in fit.constants),
+            "root mean square residual": f"{fit.rms:.1%}",
+            "largest residual": f"{fit.largest:.1%}",
+        }
         for share, own in fits.items()
         for fit in own
     )
-    return Table(columns, rows, title="Fits to the simulated head dimensions, by relative error")
+    return Table.of(rows, title="Fits to the simulated head dimensions, by relative error")
 
 
 def _crossing_table(found: dict[float, list[Crossing]]) -> Table:
-    columns = ("share", "tokens", "head dimension", "± standard error", "by L", "t⁴/4")
-    rows = tuple(
-        (
-            f"{share:.0%}",
-            one.tokens,
-            round(one.head_dim, 2),
-            round(one.stderr, 2),
-            round(one.by_law, 2),
-            round(quantile(one.tokens) ** 4 / 4, 1),
-        )
+    rows = (
+        {
+            "share": f"{share:.0%}",
+            "tokens": one.tokens,
+            "head dimension": round(one.head_dim, 2),
+            "± standard error": round(one.stderr, 2),
+            "by L": round(one.by_law, 2),
+            "t⁴/4": round(quantile(one.tokens) ** 4 / 4, 1),
+        }
         for share, crossed in found.items()
         for one in crossed
     )
-    return Table(columns, rows, title="Head dimension at a share of the barrier, interpolated")
+    return Table.of(rows, title="Head dimension at a share of the barrier, interpolated")
 
 
 def _claims(found: dict[float, list[Crossing]], fits: dict[float, list[Fit]]) -> tuple[Claim, ...]:
@@ -266,8 +263,6 @@ def _remarks(fits: Sequence[Fit], points: dict[int, list[Point]]) -> tuple[str, 
 
 
 LOG_SQUARED = Exhibit(
-    name="beyond/log_squared",
-    title="Head dimension against length: (log n)² for a share, log n for a gain",
     caption="Left: the head dimension at which hardmax attention of random heads uses 50, 90 and "
     "95 % of what the barrier allows, interpolated between simulated head dimensions; thin lines "
     "by the law L. Bands: two standard errors. Middle: relative residuals of four fits to the "

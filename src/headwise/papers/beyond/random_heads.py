@@ -57,11 +57,11 @@ def asked(cells: Iterable[tuple[int, int]], keys: int = CPU_KEYS) -> list[Spec]:
 
 def points_of(answers: Answers) -> dict[int, list[Point]]:
     """For each length, in rising order, its points in rising order of head dimension."""
-    laws = {_place(row): row for row in answers.rows(kind="predict_rank")}
+    laws = {_cell(row): row for row in answers.rows(kind="predict_rank")}
     means = [row for row in answers.rows() if row["kind"] != "predict_rank"]
     found: dict[int, list[Point]] = {}
-    for row in sorted(means, key=_place):
-        found.setdefault(row["tokens"], []).append(_point(row, laws[_place(row)]))
+    for row in sorted(means, key=_cell):
+        found.setdefault(row["tokens"], []).append(_point(row, laws[_cell(row)]))
     return found
 
 
@@ -72,9 +72,9 @@ def by_dimension(points: dict[int, list[Point]]) -> dict[int, list[Point]]:
     return {r: [point for point in every if point.head_dim == r] for r in dims}
 
 
-def _place(row: Row) -> tuple[int, int]:
+def _cell(row: Row) -> tuple[int, int]:
     return row["tokens"], row["head_dim"]
 
 
 def _point(row: Row, law: Row) -> Point:
-    return Point(*_place(row), row["mean"], row["stderr"], law["law"], law["ratio"], law["barrier"])
+    return Point(*_cell(row), row["mean"], row["stderr"], law["law"], law["ratio"], law["barrier"])

@@ -10,7 +10,7 @@ from typing import Any
 
 from headwise.data.synthetic import InputLaw
 from headwise.experiments.measure_rank import MeasureRank
-from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grouped, matching
 from headwise.papers.kinds.rank_rows import pooled_by, rank_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
@@ -33,14 +33,12 @@ LAWS: dict[str, tuple[InputLaw, float, float]] = {
 def _asked(
     fixed: dict[str, Any], shifts: Iterable[float], dims: Sequence[int], followed: Sequence[int]
 ) -> list[Spec]:
-    along_mean = [_measured(fixed, r, shift=shift) for shift in shifts for r in followed]
     along_dims = [
         _measured(fixed, r, inputs, shift, variance)
         for inputs, shift, variance in LAWS.values()
         for r in dims
     ]
-    # The two meet where both ask for the same; each question is asked once.
-    return list({spec.key: spec for spec in [*along_mean, *along_dims]}.values())
+    return [*(_measured(fixed, r, shift=x) for x in shifts for r in followed), *along_dims]
 
 
 def _measured(
@@ -68,8 +66,8 @@ def _miniature() -> list[Spec]:
 
 
 def _present(answers: Answers) -> Presentation:
-    gaussian = answers.rows(inputs="normal(0,1)")
-    dims = [r for r in FOLLOWED if len({row["shift"] for row in _of_dim(gaussian, r)}) > 2]
+    gaussian = grouped(answers.rows(inputs="normal(0,1)"), "head_dim")
+    dims = [r for r in FOLLOWED if len({row["shift"] for row in gaussian.get(r, ())}) > 2]
     laws = {
         name: sorted(answers.rows(inputs=inputs, shift=shift), key=lambda row: row["head_dim"])
         for name, (inputs, shift, _) in LAWS.items()
@@ -92,19 +90,15 @@ def _present(answers: Answers) -> Presentation:
     )
 
 
-def _of_dim(rows: Sequence[Row], head_dim: int) -> list[Row]:
-    return [row for row in rows if row["head_dim"] == head_dim]
-
-
 def _relative_mean(row: Row) -> float:
     """The mean of the inputs in units of their spread, as drawn."""
     return row["input_mean"] / row["input_spread"]
 
 
-def _along_mean(gaussian: Sequence[Row], uniform: Sequence[Row], dims: Sequence[int]) -> Panel:
-    curves = [
-        rank_curve(f"N(μ, 1), d_h {r}", pooled_by(_of_dim(gaussian, r), "shift")) for r in dims
-    ]
+def _along_mean(
+    gaussian: dict[int, list[Row]], uniform: Sequence[Row], dims: Sequence[int]
+) -> Panel:
+    curves = [rank_curve(f"N(μ, 1), d_h {r}", pooled_by(gaussian[r], "shift")) for r in dims]
     at = [row for row in uniform if row["head_dim"] in dims]
     points = Line(tuple(map(_relative_mean, at)), tuple(row["mean"] for row in at))
     return Panel(
@@ -121,33 +115,25 @@ def _along_dims(name: str, rows: Sequence[Row]) -> Curve:
 
 
 def _table(laws: dict[str, list[Row]]) -> Table:
-    columns = (
-        "inputs",
-        "head dimension",
-        "mean / spread",
-        "rank / length",
-        "± standard error",
-        "logit size",
-    )
-    rows = tuple(
-        (
-            name,
-            row["head_dim"],
-            round(_relative_mean(row), 3),
-            round(row["mean"], 4),
-            round(row["stderr"], 4),
-            round(row["logit_size"], 1),
-        )
+    rows = (
+        {
+            "inputs": name,
+            "head dimension": row["head_dim"],
+            "mean / spread": round(_relative_mean(row), 3),
+            "rank / length": round(row["mean"], 4),
+            "± standard error": round(row["stderr"], 4),
+            "logit size": round(row["logit_size"], 1),
+        }
         for name, found in laws.items()
         for row in found
     )
-    return Table(columns, rows, title="Rank by law of the inputs")
+    return Table.of(rows, title="Rank by law of the inputs")
 
 
 def _claims(
-    gaussian: Sequence[Row], laws: dict[str, list[Row]], dims: Sequence[int]
+    gaussian: dict[int, list[Row]], laws: dict[str, list[Row]], dims: Sequence[int]
 ) -> tuple[Claim, ...]:
-    means = [[row["mean"] for row in _sorted(_of_dim(gaussian, r), "shift")] for r in dims]
+    means = [[row["mean"] for row in _sorted(gaussian[r], "shift")] for r in dims]
     centred, uniform, moved = (laws[name] for name in ("N(0, 1)", "U(0, 1)", "U(0, 1) − 1/2"))
     triples = list(zip(centred, uniform, moved, strict=True))
     return (
@@ -176,7 +162,7 @@ def _sorted(rows: Sequence[Row], field: str) -> list[Row]:
 
 
 def _remarks(laws: dict[str, list[Row]], head_dim: int) -> tuple[str, ...]:
-    at = {name: next(r for r in rows if r["head_dim"] == head_dim) for name, rows in laws.items()}
+    at = {name: matching(rows, head_dim=head_dim)[0] for name, rows in laws.items()}
     return (
         "With x = μ1 + z every query is q = W_Qᵀz + μ W_Qᵀ1. The second part is the same for all "
         "tokens, so all queries lean towards the same keys, the more the larger μ over the "
@@ -189,8 +175,6 @@ def _remarks(laws: dict[str, list[Row]], head_dim: int) -> tuple[str, ...]:
 
 
 UNCENTRED_INPUTS = Exhibit(
-    name="beyond/uncentred_inputs",
-    title="Uncentred inputs: a mean that all tokens share",
     caption="Rank over length of attention at initialisation when the inputs have a mean; width "
     "384, 100 tokens, N(0, 1) weights, ε = 1e-8, float64 (smaller in miniature). T is √d_h "
     "times the variance of the inputs, so that all logits are equally large but for the mean. "

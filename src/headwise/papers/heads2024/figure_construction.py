@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-
 from headwise.experiments.construction import Construction
 from headwise.experiments.majority_vote import MajorityVote
-from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
-from headwise.report import Curve, Line, Panel
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Scale, grid, grouped
+from headwise.papers.kinds.check import Check, RowPanel
 from headwise.runs import Spec
 
 HEATS = (0.1, 1.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
@@ -35,112 +32,75 @@ def _miniature() -> list[Spec]:
     ]
 
 
-def _present(answers: Answers) -> Presentation:
-    exact = answers.rows(layer="hardmax")
-    tallied = answers.rows(layer="tally")
-    return Presentation(
-        panels=(_soft_panel(answers), _tally_panel(answers), _vote_panel(answers)),
-        claims=(
-            Claim(
-                f"one full-rank hardmax head is exact for {len(exact)} values of N",
-                all(row["error"] == 0 for row in exact),
-                "talk, upper bound",
-            ),
-            Claim(
-                "d rank-one softmax heads with a threshold are exact for two points as τ → 0",
-                all(row["error"] == 0 for row in tallied if row["heat"] <= 0.1),
-            ),
-            Claim(
-                "two rank-one layers come nearer with more heads",
-                _falling(answers),
-                "talk, construction with two layers",
-            ),
+def _claims(answers: Answers) -> tuple[Claim, ...]:
+    exact, tallied = answers.rows(layer="hardmax"), answers.rows(layer="tally")
+    return (
+        Claim(
+            f"one full-rank hardmax head is exact for {len(exact)} values of N",
+            all(row["error"] == 0 for row in exact),
+            "talk, upper bound",
         ),
-        remarks=(
-            "At large τ the rank-one heads decide hard, coordinate by coordinate, and the tally "
-            "becomes a majority vote of the d coordinates: the error rises towards that of a vote.",
+        Claim(
+            "d rank-one softmax heads with a threshold are exact for two points as τ → 0",
+            all(row["error"] == 0 for row in tallied if row["heat"] <= 0.1),
+        ),
+        Claim(
+            "two rank-one layers come nearer with more heads",
+            _falling(answers),
+            "talk, construction with two layers",
         ),
     )
-
-
-def _soft_panel(answers: Answers) -> Panel:
-    curves = tuple(
-        Curve(f"N = {n}", _line(answers.rows(layer="softmax", tokens=n), "heat", "error"))
-        for n in dict.fromkeys(row["tokens"] for row in answers.rows(layer="softmax"))
-    )
-    return Panel(
-        "One full-rank head: the colder the better",
-        "temperature",
-        "mean squared error",
-        curves,
-        x_scale="log",
-        y_scale="log",
-        x_ticks=_places(curves),
-    )
-
-
-def _tally_panel(answers: Answers) -> Panel:
-    widths = dict.fromkeys(row["width"] for row in answers.rows(layer="tally"))
-    curves = tuple(
-        Curve(f"d = H = {d}", _line(answers.rows(layer="tally", width=d), "heat", "error"))
-        for d in widths
-    )
-    return Panel(
-        "Soft rank-one heads tally, hard ones vote",
-        "τ",
-        "mean squared error",
-        curves,
-        x_scale="log",
-        x_ticks=tuple(heat for heat in _places(curves) if math.log10(heat).is_integer()),
-    )
-
-
-def _vote_panel(answers: Answers) -> Panel:
-    widths = dict.fromkeys(row["width"] for row in answers.rows(kind="majority_vote"))
-    curves = []
-    for width in widths:
-        rows = answers.rows(kind="majority_vote", width=width)
-        curves.append(
-            Curve(
-                f"d = {width}",
-                _line(rows, "heads", "simulated"),
-                spread=tuple(2 * row["stderr"] for row in rows),
-                law=_line(rows, "heads", "formula"),
-            )
-        )
-    return Panel(
-        "Two rank-one layers: vote, then look up",
-        "heads",
-        "mean squared error",
-        tuple(curves),
-        x_scale="log",
-        x_ticks=_places(curves),
-        law_label="formula",
-    )
-
-
-def _places(curves: Iterable[Curve]) -> tuple[float | int, ...]:
-    """Return every place at which something was measured."""
-    return tuple(sorted({x for curve in curves for x in curve.mean.x}))
-
-
-def _line(rows: list[dict], x: str, y: str) -> Line:
-    return Line(tuple(row[x] for row in rows), tuple(row[y] for row in rows))
 
 
 def _falling(answers: Answers) -> bool:
-    found: dict[int, list[float]] = {}
-    for row in answers.rows(kind="majority_vote"):
-        found.setdefault(row["width"], []).append(row["simulated"])
-    return all(errors == sorted(errors, reverse=True) for errors in found.values())
+    by_width = grouped(answers.rows(kind="majority_vote"), "width").values()
+    found = [[row["simulated"] for row in own] for own in by_width]
+    return all(errors == sorted(errors, reverse=True) for errors in found)
 
+
+_LARGE = (
+    "At large τ the rank-one heads decide hard, coordinate by coordinate, and the tally becomes a "
+    "majority vote of the d coordinates: the error rises towards that of a vote."
+)
+
+_ERROR = ("error", "mean squared error")
+
+CHECK = Check(
+    panels=(
+        RowPanel(
+            "One full-rank head: the colder the better",
+            ("heat", "temperature"),
+            _ERROR,
+            ("tokens", "N = {}"),
+            where=SOFT,
+            y_scale="log",
+        ),
+        RowPanel(
+            "Soft rank-one heads tally, hard ones vote",
+            ("heat", "τ"),
+            _ERROR,
+            ("width", "d = H = {}"),
+            where={"layer": "tally"},
+            decades=True,
+        ),
+        RowPanel(
+            "Two rank-one layers: vote, then look up",
+            ("heads", "heads"),
+            ("simulated", "mean squared error"),
+            ("width", "d = {}"),
+            where={"kind": "majority_vote"},
+            law=("formula", "formula"),
+            errors=2,
+        ),
+    ),
+    claims=_claims,
+    remarks=lambda answers: (_LARGE,),
+)
 
 FIGURE_CONSTRUCTION = Exhibit(
-    name="heads2024/figure_construction",
-    title="Constructions: exact full-rank head, rank-one tally, two-layer vote",
     caption="Mean squared error of layers that were written down, on fresh points. Left: one "
     "full-rank softmax head on N points. Middle: d rank-one softmax heads with logits τ·x_j·y_j "
     "and a threshold on their sum, two orthonormal points. Right: two rank-one hardmax layers.",
     questions={Scale.MINIATURE: _miniature, Scale.LAPTOP: _paper, Scale.PAPER: _paper},
-    present=_present,
+    present=CHECK.present,
 )

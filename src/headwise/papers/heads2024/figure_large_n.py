@@ -2,69 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from headwise.papers.exhibit import Claim, Scale, matching
+from headwise.papers.heads2024.schedules import LARGE_N, two_layers
+from headwise.papers.kinds.trained_grid import TrainedGrid
+from headwise.papers.kinds.trained_rows import Coordinate, seeds_by
+from headwise.runs import Row
 
-from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
-from headwise.papers.heads2024.remarks import (
-    epoch_remarks,
-    schedule_remarks,
-    stuck_remark,
-    unlike_remark,
-)
-from headwise.papers.heads2024.schedules import LARGE_N
-from headwise.papers.heads2024.trained import (
-    grouped,
-    protocol_panels,
-    protocol_table,
-    two_layers,
-)
-from headwise.papers.kinds.trained_rows import Place, diverged_remark, seeds_by
-from headwise.report import Curve, Line
-from headwise.runs import Row, Spec
-
-#: Width and copies.
-SIZES = {Scale.MINIATURE: (8, 2), Scale.LAPTOP: (16, 4)}
+SIZES = {
+    Scale.MINIATURE: {"width": 8, "copies": 2},
+    Scale.LAPTOP: {"width": 16, "copies": 4},
+    Scale.PAPER: {"width": 16, "copies": 16},
+}
 
 
-def _questions(scale: Scale) -> list[Spec]:
-    width, copies = SIZES.get(scale, (16, 16))
-    return two_layers("tokens", LARGE_N[scale], width=width, copies=copies)
-
-
-def _present(answers: Answers) -> Presentation:
-    rows = answers.rows()
-    labelled = grouped(rows, "rank", "r = {}")
-    panels = protocol_panels("Two layers, fixed rank", labelled, ("tokens", "points N"))
-    # The baseline depends on N here: a curve, not a level.
-    trivial = {row["tokens"]: row["trivial"] for row in rows}
-    line = Line(tuple(sorted(trivial)), tuple(trivial[n] for n in sorted(trivial)))
-    shown = tuple(
-        replace(panel, curves=(*panel.curves, Curve("trivial", line)), levels=())
-        for panel in panels
-    )
-    return Presentation(
-        panels=shown,
-        tables=(protocol_table(rows, {"rank": "r", "tokens": "N"}),),
-        claims=_claims(answers),
-        remarks=(
-            "The paper conjectures that no transformer of fixed low rank works for all N, and has "
-            "no figure of it. A rising curve at low rank beside a flat one at full rank is what it "
-            "expects; finite training cannot prove it.",
-            *schedule_remarks(answers, "100,000 steps of 256 and five", printed=False),
-            *unlike_remark({"": labelled}),
-            *epoch_remarks(rows),
-            *stuck_remark(rows, "tokens", "rank"),
-            *diverged_remark(rows),
-        ),
-    )
-
-
-def _claims(answers: Answers) -> tuple[Claim, ...]:
+def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
     """Judge the rows; runs in miniature are too short to judge."""
-    if answers.scale is Scale.MINIATURE:
+    if scale is Scale.MINIATURE:
         return ()
-    errors = _lowest_rank(answers.rows())
-    trivial = {row["tokens"]: row["trivial"] for row in answers.rows()}
+    errors = _lowest_rank(rows)
+    trivial = {row["tokens"]: row["trivial"] for row in rows}
     shares = [error / trivial[tokens] for tokens, error in errors.items()]
     return (
         Claim(
@@ -76,9 +32,9 @@ def _claims(answers: Answers) -> tuple[Claim, ...]:
     )
 
 
-def _lowest_rank(rows: list[Row]) -> dict[Place, float]:
+def _lowest_rank(rows: list[Row]) -> dict[Coordinate, float]:
     lowest = min(row["rank"] for row in rows)
-    own = [row for row in rows if (row["rank"], row["protocol"]) == (lowest, "fresh")]
+    own = matching(rows, rank=lowest, protocol="fresh")
     return {tokens: point.mean for tokens, point in seeds_by(own, "tokens", "test_loss").items()}
 
 
@@ -86,11 +42,24 @@ def _rises(values: list[float]) -> bool:
     return values == sorted(values)
 
 
-FIGURE_LARGE_N = Exhibit(
-    name="heads2024/figure_large_n",
-    title="Two layers of fixed rank against growing numbers of points",
-    caption="Farthest neighbour of N points, d = 16, two layers of H = d²/r heads of fixed rank r; "
-    "bands and dotted lines as in the figure of rank and depth.",
-    questions={scale: (lambda scale=scale: _questions(scale)) for scale in LARGE_N},
-    present=_present,
+_CONJECTURE = (
+    "The paper conjectures that no transformer of fixed low rank works for all N, and has no "
+    "figure of it. A rising curve at low rank beside a flat one at full rank is what it expects; "
+    "finite training cannot prove it."
+)
+
+FIGURE_LARGE_N = TrainedGrid(
+    questions=two_layers("tokens", LARGE_N, SIZES),
+    scales=tuple(LARGE_N),
+    curve="rank",
+    label="r = {}".format,
+    panel="Two layers, fixed rank",
+    along=("tokens", "points N"),
+    schedule="100,000 steps of 256 and five",
+    columns={"rank": "r", "tokens": "N"},
+    claims=_claims,
+    remarks=lambda rows, scale: (_CONJECTURE,),
+).exhibit(
+    "Farthest neighbour of N points, d = 16, two layers of H = d²/r heads of fixed rank r; bands "
+    "and dotted lines as in the figure of rank and depth.",
 )

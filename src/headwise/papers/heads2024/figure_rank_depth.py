@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from headwise.experiments.training_cost import cheap_first
-from headwise.papers.comparison import OTHER_SIZES, Cell
-from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
-from headwise.papers.heads2024.levels import of_zero_output
-from headwise.papers.heads2024.remarks import (
-    epoch_remarks,
-    left_out_remark,
-    schedule_remarks,
-    stuck_remark,
-    unlike_remark,
-)
-from headwise.papers.heads2024.schedules import RANK_DEPTH, ByDepth
-from headwise.papers.heads2024.trained import (
-    depth_words,
-    ends_early,
-    exponent,
-    protocol_panels,
-    protocol_table,
-    scheduled,
-    shown_field,
-)
-from headwise.papers.kinds.trained_rows import (
-    Place,
-    diverged_remark,
-    over_seeds,
-    seeds_by,
-    trained_cell,
-)
+from headwise.papers.exhibit import Claim, Scale, grouped, matching
+from headwise.papers.heads2024.schedules import RANK_DEPTH, ByDepth, scheduled
+from headwise.papers.kinds.protocols import depth_words, ends_early
+from headwise.papers.kinds.trained_grid import COMPARED, TrainedGrid
+from headwise.papers.kinds.trained_rows import over_seeds, seeds_by
 from headwise.papers.printed import printed_table
-from headwise.report import Panel, Table
+from headwise.report import Table
 from headwise.runs import Row, Spec
 
 #: Width and tokens at each scale.
@@ -43,8 +19,6 @@ SIZES = {
     Scale.GPU: (64, 16),
     Scale.PAPER: (64, 16),
 }
-
-Printed = dict[tuple[int, float], dict[Place, float]]
 
 
 def questions(scale: Scale, table: ByDepth = RANK_DEPTH) -> list[Spec]:
@@ -58,32 +32,9 @@ def questions(scale: Scale, table: ByDepth = RANK_DEPTH) -> list[Spec]:
     )
 
 
-def _present(answers: Answers) -> Presentation:
-    rows = [row | {"exponent": exponent(row["width"], row["copies"])} for row in answers.rows()]
-    comparable = answers.scale in (Scale.GPU, Scale.PAPER)
-    printed = _printed() if comparable else {}
-    return Presentation(
-        panels=_panels(rows, printed),
-        cells=_cells(rows, printed),
-        uncompared=OTHER_SIZES,
-        tables=(
-            protocol_table(rows, {"layers": "layers", "exponent": "c", "rank": "r"}),
-            *(_beside_authors(rows) if comparable else ()),
-        ),
-        claims=_claims(rows, comparable),
-        remarks=(
-            *schedule_remarks(answers, "100,000 steps of 256 and five"),
-            *unlike_remark({depth_words(n): own for n, own in _labelled(rows).items()}),
-            *_left_out(rows, printed),
-            *epoch_remarks(rows),
-            *((LOADER,) if comparable else ()),
-            *_flattery(rows),
-            *_not_on_new_data(rows),
-            *stuck_remark(rows, "layers", "exponent", "rank"),
-            *diverged_remark(rows),
-        ),
-        title=_title(rows),
-    )
+def exponent(width: int, copies: int) -> float:
+    """c of H = d^c / r heads, as the paper names it: copies are d^(c−1), rounded."""
+    return min((1.0, 1.5, 2.0), key=lambda c: abs(width ** (c - 1) - copies))
 
 
 #: Why the paper's training loss is that of one fixed set.
@@ -94,12 +45,19 @@ LOADER = (
 )
 
 
-def _beside_authors(rows: list[Row]) -> tuple[Table, ...]:
+def _beside_authors(rows: list[Row], scale: Scale) -> tuple[Table, ...]:
     """Compare one layer of d/r heads with the authors' earlier sweep, both on fresh data."""
-    own = [r for r in rows if (r["layers"], r["copies"], r["protocol"]) == (1, 1, "fresh")]
+    if scale not in COMPARED:
+        return ()
+    own = matching(rows, layers=1, copies=1, protocol="fresh")
     points = seeds_by(own, "rank", "test_loss")
     lines = [
-        (rank, loss, round(points[rank].mean, 4), round(points[rank].mean - loss, 4))
+        {
+            "r": rank,
+            "authors' sweep": loss,
+            "ours": round(points[rank].mean, 4),
+            "difference": round(points[rank].mean - loss, 4),
+        }
         for rank, loss in (
             (int(row["rank"]), float(row["loss"])) for row in printed_table("heads2024_fresh")
         )
@@ -111,8 +69,7 @@ def _beside_authors(rows: list[Row]) -> tuple[Table, ...]:
         "Fresh data, one layer, H = d/r: the authors' own sweep (history of their repository; "
         "LayerNorm, 20,000 steps, best of three rates) and ours (mean over seeds)"
     )
-    columns = ("r", "authors' sweep", "ours", "difference")
-    return (Table(columns, tuple(lines), title=title),)
+    return (Table.of(lines, title=title),)
 
 
 def _title(rows: list[Row]) -> str:
@@ -127,79 +84,22 @@ def _counted(count: int, noun: str) -> str:
     return f"{words.get(count, str(count))} {noun}{'s' * (count > 1)}"
 
 
-def _printed() -> Printed:
-    found: Printed = {}
-    for row in printed_table("heads2024_rank_depth"):
-        place = (int(row["layers"]), float(row["exponent"]))
-        found.setdefault(place, {})[int(row["rank"])] = float(row["loss"])
-    return found
-
-
-def _left_out(rows: list[Row], printed: Printed) -> tuple[str, ...]:
-    wanted = {f"{depth_words(n)}, c {c:g}": losses for (n, c), losses in printed.items()}
-    have: dict[str, set[int]] = {}
-    for row in rows:
-        name = f"{depth_words(row['layers'])}, c {row['exponent']:g}"
-        have.setdefault(name, set()).add(row["rank"])
-    return left_out_remark(wanted, have)
-
-
-def _panels(rows: list[Row], printed: Printed) -> tuple[Panel, ...]:
-    """Return the panels of the fixed set, then those of fresh data."""
-    pairs = []
-    for layers, labelled in _labelled(rows).items():
-        beside = {_label(c): own for (depth, c), own in printed.items() if depth == layers}
-        panels = protocol_panels(depth_words(layers), labelled, ("rank", "rank r"), beside)
-        pairs.append(tuple(_told_if_zero(panel) for panel in panels))
-    return tuple(panel for row in zip(*pairs, strict=True) for panel in row)
-
-
-def _labelled(rows: list[Row]) -> dict[int, dict[str, list[Row]]]:
-    """Return the rows of each depth, by curve."""
-    found: dict[int, dict[str, list[Row]]] = {}
-    for row in sorted(rows, key=lambda row: (row["layers"], row["exponent"])):
-        found.setdefault(row["layers"], {}).setdefault(_label(row["exponent"]), []).append(row)
-    return found
-
-
-def _told_if_zero(panel: Panel) -> Panel:
-    """Add "zero output" to the title of a panel whose losses are all 1."""
-    if of_zero_output(value for curve in panel.curves for value in curve.mean.y):
-        return replace(panel, title=f"{panel.title}: zero output")
-    return panel
-
-
-def _label(c: float) -> str:
+def _label(c: float | int) -> str:
     return f"H = d^{c:g}/r" if c != 1 else "H = d/r"
 
 
-def _cells(rows: list[Row], printed: Printed) -> tuple[Cell, ...]:
-    fixed = [row for row in rows if row["protocol"] == "fixed"]
-    found = []
-    for (layers, c), losses in printed.items():
-        own = [row for row in fixed if (row["layers"], row["exponent"]) == (layers, c)]
-        points = seeds_by(own, "rank", shown_field(own, "fixed"))
-        found += [
-            trained_cell(f"{depth_words(layers)}, c {c:g}, r {r}", points[r], loss)
-            for r, loss in losses.items()
-            if r in points
-        ]
-    return tuple(found)
-
-
-def _claims(rows: list[Row], comparable: bool) -> tuple[Claim, ...]:
-    one = [row for row in rows if row["layers"] == 1]
+def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
+    one = matching(rows, layers=1)
     width = max(row["width"] for row in rows)
-    full = _least([row for row in one if row["exponent"] == 1], rank=width)
+    full = _least(matching(one, exponent=1), rank=width)
     # Layers whose heads share d² parameters are the standard ones: c = 1.
     ratios = [
-        _mean(one, rank=width // 2, protocol=p, exponent=1.0)
-        / _mean(one, rank=width, protocol=p, exponent=1.0)
+        _mean(one, rank=width // 2, protocol=p) / _mean(one, rank=width, protocol=p)
         for p in ("fixed", "fresh")
         if any(row["rank"] == width // 2 for row in one)
     ]
     claims = []
-    if comparable and one:
+    if scale in COMPARED and one:
         low = min(_least(one, rank=r) for r in {row["rank"] for row in one} if r < width)
         claims += [
             Claim(
@@ -213,21 +113,40 @@ def _claims(rows: list[Row], comparable: bool) -> tuple[Claim, ...]:
                 "talk: full rank is necessary; 0.25 is our measure",
             ),
         ]
+    deep = _deep_ratios(rows, width) if scale in COMPARED else []
+    if deep:
+        claims.append(
+            Claim(
+                f"with several layers rank {width // 4} has at least twice the loss of full rank, "
+                "for every number of parameters (five layers with d² apart)",
+                min(deep) >= 2,
+                "talk: with more layers low rank is much weaker; twice is our measure",
+            )
+        )
     if ratios:
         text = "with one layer and d² parameters full rank is at least 10 times better than half"
         claims.append(Claim(text, min(ratios) >= 10))
     return tuple(claims)
 
 
+def _deep_ratios(rows: list[Row], width: int) -> list[float]:
+    """Loss of a quarter of full rank over full rank; the talk calls five layers with d² junk."""
+    found = []
+    fixed = grouped(matching(rows, protocol="fixed"), "layers", "exponent")
+    for (layers, c), own in sorted(fixed.items()):
+        both = {width, width // 4} <= {row["rank"] for row in own}
+        if layers > 1 and (layers, c) != (5, 1.0) and both:
+            found.append(_least(own, rank=width // 4) / _least(own, rank=width))
+    return found
+
+
 def _least(rows: list[Row], rank: int) -> float:
-    found = over_seeds([r for r in rows if r["rank"] == rank], "best_train_loss")
+    found = over_seeds(matching(rows, rank=rank), "best_train_loss")
     return float("inf") if found is None else found.least
 
 
-def _mean(rows: list[Row], rank: int, protocol: str, exponent: float) -> float:
-    own = [
-        r for r in rows if (r["rank"], r["protocol"], r["exponent"]) == (rank, protocol, exponent)
-    ]
+def _mean(rows: list[Row], rank: int, protocol: str) -> float:
+    own = matching(rows, rank=rank, protocol=protocol, exponent=1.0)
     found = over_seeds(own, "test_loss" if protocol == "fresh" else "best_train_loss")
     return float("inf") if found is None else found.mean
 
@@ -257,10 +176,9 @@ def _flattery(rows: list[Row]) -> tuple[str, ...]:
 
 def _not_on_new_data(rows: list[Row]) -> tuple[str, ...]:
     """Name the settings whose models, trained on the fixed set, are no better than trivial."""
-    fixed = [row for row in rows if row["protocol"] == "fixed"]
+    fixed = grouped(matching(rows, protocol="fixed"), "layers", "exponent")
     told = []
-    for layers, c in sorted({(row["layers"], row["exponent"]) for row in fixed}):
-        own = [row for row in fixed if (row["layers"], row["exponent"]) == (layers, c)]
+    for (layers, c), own in sorted(fixed.items()):
         points = seeds_by(own, "rank", "test_loss")
         ranks = [f"{rank}" for rank, point in points.items() if point.mean >= own[0]["trivial"]]
         if ranks:
@@ -273,19 +191,32 @@ def _not_on_new_data(rows: list[Row]) -> tuple[str, ...]:
     )
 
 
-FIGURE_RANK_DEPTH = Exhibit(
-    name="heads2024/figure_rank_depth",
-    title="Error against rank, by number of parameters and depth",
-    caption="Farthest neighbour of N points on the sphere in d dimensions, post-norm encoder. "
+def _remarks(rows: list[Row], scale: Scale) -> tuple[str, ...]:
+    loader = (LOADER,) if scale in COMPARED else ()
+    return (*loader, *_flattery(rows), *_not_on_new_data(rows))
+
+
+FIGURE_RANK_DEPTH = TrainedGrid(
+    questions=questions,
+    scales=tuple(RANK_DEPTH),
+    curve="exponent",
+    label=_label,
+    cell="{panel}, c {value:g}",
+    printed="heads2024_rank_depth",
+    schedule="100,000 steps of 256 and five",
+    columns={"layers": "layers", "exponent": "c", "rank": "r"},
+    more=lambda row: {"exponent": exponent(row["width"], row["copies"])},
+    claims=_claims,
+    tables=_beside_authors,
+    remarks=_remarks,
+    title=_title,
+).exhibit(
+    "Farthest neighbour of N points on the sphere in d dimensions, post-norm encoder. "
     "Layers have H = d^c / r heads, so about d^(1+c) parameters. First, what the paper reports: "
     "the least epoch mean of the training loss on one fixed set, of 25,600 sequences in the paper "
     "(and at scales gpu and paper). Then the same trained on fresh data and tested on fresh data, "
     "or, without such runs, the test loss of the runs on the fixed set. "
     "Mean over seeds, band of one standard deviation, minimum dotted; hollow: printed minima over "
     "five runs, read off the figure. Dashed: least squares of token and token mean.",
-    questions={scale: (lambda scale=scale: questions(scale)) for scale in RANK_DEPTH},
-    present=_present,
     printed="the figure of rank, parameters and depth",
-    compared_at=(Scale.GPU, Scale.PAPER),
-    partial=True,
 )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from headwise.errors import BadInputError
+from functools import partial
+
 from headwise.experiments.measure_rank import MeasureRank
-from headwise.papers.critical import NEEDED_THRESHOLD
-from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
+from headwise.papers.critical import NEEDED_THRESHOLD, critical_of
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid, matching
 from headwise.papers.heads2024.figure_rank_depth import SIZES, questions
-from headwise.papers.heads2024.remarks import schedule_remarks
-from headwise.papers.heads2024.trained import protocol_panels
-from headwise.papers.kinds.rank_rows import Place, Pooled, pooled_by, rank_curve
+from headwise.papers.kinds.protocols import protocol_panels
+from headwise.papers.kinds.rank_rows import Coordinate, Pooled, pooled_by, rank_curve
 from headwise.papers.kinds.trained_rows import diverged_remark, seeds_by
+from headwise.papers.kinds.training_remarks import schedule_remarks
 from headwise.report import Panel
 from headwise.runs import Row, Spec
-from headwise.theory.scaling import saturation_row
 
 SEEDS = (0, 1, 2, 3)
 
@@ -56,18 +56,8 @@ def _present(answers: Answers) -> Presentation:
     )
 
 
-def _chosen(points: dict[Place, Pooled]) -> int | None:
-    """Return the rank that the saturation rule takes, or None if nothing saturates."""
-    try:
-        return saturation_row(
-            [int(r) for r in points], [p.mean for p in points.values()], NEEDED_THRESHOLD
-        )
-    except BadInputError:
-        return None
-
-
-def _rule_in_words(points: dict[Place, Pooled], tokens: int, width: int) -> str:
-    chosen = _chosen(points)
+def _rule_in_words(points: dict[Coordinate, Pooled], tokens: int, width: int) -> str:
+    chosen = critical_of(points)
     means = [point.mean for point in points.values()]
     told = f"r = {chosen}" if chosen else f"no rank below {max(points)}"
     return (
@@ -81,12 +71,11 @@ def _rule_in_words(points: dict[Place, Pooled], tokens: int, width: int) -> str:
     )
 
 
-def _claims(points: dict[Place, Pooled], rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
+def _claims(points: dict[Coordinate, Pooled], rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
     if scale is Scale.MINIATURE:
         return ()
-    fresh = [row for row in rows if row["protocol"] == "fresh"]
-    losses = seeds_by(fresh, "rank", "test_loss")
-    width, chosen = rows[0]["width"], _chosen(points)
+    losses = seeds_by(matching(rows, protocol="fresh"), "rank", "test_loss")
+    width, chosen = rows[0]["width"], critical_of(points)
     return (
         Claim(
             "rank at initialisation saturates at half the width or less",
@@ -100,11 +89,9 @@ def _claims(points: dict[Place, Pooled], rows: list[Row], scale: Scale) -> tuple
 
 
 FIGURE_SATURATION = Exhibit(
-    name="heads2024/figure_saturation",
-    title="Where the two papers disagree: saturation of rank, and the rank a task needs",
     caption="First: rank over length of attention at initialisation, as the rank paper measures "
     "it, at the size of the heads paper's task; band: one standard deviation of single matrices. "
     "Then: what one layer of d/r heads of rank r learns of the farthest neighbour.",
-    questions={scale: (lambda scale=scale: _questions(scale)) for scale in Scale},
+    questions={scale: partial(_questions, scale) for scale in Scale},
     present=_present,
 )

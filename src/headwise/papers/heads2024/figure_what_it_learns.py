@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from headwise.papers.comparison import OTHER_SIZES
-from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grouped, matching
 from headwise.papers.heads2024.figure_rank_depth import questions
-from headwise.papers.heads2024.remarks import schedule_remarks, unlike_remark
 from headwise.papers.heads2024.schedules import GENTLE
 from headwise.papers.kinds.trained_rows import (
     diverged_remark,
@@ -17,6 +17,7 @@ from headwise.papers.kinds.trained_rows import (
     survivors,
     trained_curve,
 )
+from headwise.papers.kinds.training_remarks import schedule_remarks, unlike_remark
 from headwise.papers.printed import printed_table
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
@@ -37,7 +38,7 @@ def _questions(scale: Scale) -> list[Spec]:
 def _present(answers: Answers) -> Presentation:
     rows = answers.rows()
     width = max(row["width"] for row in rows)
-    full = [row for row in rows if row["rank"] == width]
+    full = matching(rows, rank=width)
     printed = {} if answers.scale in (Scale.MINIATURE, Scale.LAPTOP) else _printed()
     return Presentation(
         panels=tuple(
@@ -79,7 +80,7 @@ def _rate_remark(rows: list[Row]) -> tuple[str, ...]:
 
 def _panels(rows: list[Row], protocol: str, printed: Printed) -> tuple[Panel, Panel]:
     """Return panels of angle and size; printed values are those of the fixed set at full rank."""
-    own = [row for row in rows if row["protocol"] == protocol]
+    own = matching(rows, protocol=protocol)
     beside = printed if protocol == "fixed" else {}
     ranks = tuple(sorted({row["rank"] for row in own}))
     return (
@@ -109,12 +110,19 @@ def _claims(full: list[Row], scale: Scale) -> tuple[Claim, ...]:
     """Judge the rows; runs in miniature are too short to judge."""
     if scale is Scale.MINIATURE:
         return ()
-    pointing = all(row["angle"] > 160 for row in survivors(full) if row["protocol"] == "fixed")
+    own = matching(survivors(full), protocol="fixed")
+    pointing = all(row["angle"] > 160 for row in own)
     return (
         Claim(
             "full-rank heads point at −I: a median angle above 160 degrees",
             pointing,
             "talk, what full rank learns; 160 is our measure",
+        ),
+        Claim(
+            "full-rank heads are large, so that softmax is near hardmax: ‖M‖_F/√d above 30",
+            all(row["form_size"] > 30 for row in own),
+            "talk, what full rank learns: each entry above 30, which can only mean the diagonal; "
+            "‖M‖_F/√d is our measure",
         ),
     )
 
@@ -127,7 +135,7 @@ def _printed() -> Printed:
 
 
 def _by_copies(rows: list[Row]) -> dict[int, list[Row]]:
-    return {c: [r for r in rows if r["copies"] == c] for c in sorted({r["copies"] for r in rows})}
+    return dict(sorted(grouped(rows, "copies").items()))
 
 
 def projection_angle(rank: int, width: int) -> float:
@@ -139,7 +147,7 @@ def _angles(rows: list[Row], printed: Printed) -> tuple[Curve, ...]:
     """The first curve carries the line of projections: it is the same for all."""
     first, *rest = _curves(rows, "angle", printed)
     width, ranks = rows[0]["width"], sorted({row["rank"] for row in rows})
-    line = Line(tuple(ranks), tuple(projection_angle(r, width) for r in ranks))
+    line = Line.of({r: projection_angle(r, width) for r in ranks})
     return (replace(first, law=line), *rest)
 
 
@@ -161,47 +169,34 @@ def _curves(rows: list[Row], field: str, printed: Printed) -> tuple[Curve, ...]:
 
 def _table(full: list[Row], protocol: str, printed: Printed) -> Table:
     lines = []
-    own = [row for row in full if row["protocol"] == protocol]
-    for (copies, rate, steps), rows in _by_schedule(own).items():
+    own = grouped(matching(full, protocol=protocol), "copies", "learning_rate", "steps")
+    for (copies, rate, steps), rows in sorted(own.items()):
         angle, size, loss = (
             over_seeds(rows, field) for field in ("angle", "form_size", "test_loss")
         )
         beside = printed.get(copies, {}) if protocol == "fixed" else {}
         lines.append(
-            (
-                copies,
-                rate,
-                steps,
-                loss and round(loss.mean, 3),
-                angle and round(angle.mean, 1),
-                beside.get("angle"),
-                size and round(size.mean),
-                beside.get("form_size"),
-            )
+            {
+                "full-rank heads": copies,
+                "rate": rate,
+                "steps": steps,
+                "test loss": loss and round(loss.mean, 3),
+                "angle to I": angle and round(angle.mean, 1),
+                "printed": beside.get("angle"),
+                "‖M‖_F / √d": size and round(size.mean),
+                "printed size": beside.get("form_size"),
+            }
         )
-    columns = (
-        *("full-rank heads", "rate", "steps", "test loss", "angle to I", "printed"),
-        *("‖M‖_F / √d", "printed size"),
-    )
     title = f"What full rank learns, {SHOWN[protocol]} (degrees, mean over seeds)"
-    return Table(columns, tuple(lines), title=title)
-
-
-def _by_schedule(rows: list[Row]) -> dict[tuple[int, float, int], list[Row]]:
-    found: dict[tuple[int, float, int], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row["copies"], row["learning_rate"], row["steps"]), []).append(row)
-    return dict(sorted(found.items()))
+    return Table.of(lines, title=title)
 
 
 FIGURE_WHAT_IT_LEARNS = Exhibit(
-    name="heads2024/figure_what_it_learns",
-    title="What one layer learns: angle and size of its query-key forms",
     caption="M = W_Qᵀ W_K of each head of the one-layer models of the figure of rank and depth, "
     "and of some at the paper's own rate, on the fixed set and on fresh data. The exact solution "
     "is a large multiple of −I. Median over heads; mean, standard deviation and minimum over "
     "seeds; hollow: printed.",
-    questions={scale: (lambda scale=scale: _questions(scale)) for scale in Scale},
+    questions={scale: partial(_questions, scale) for scale in Scale},
     present=_present,
     printed="the figure of what full rank learns",
 )

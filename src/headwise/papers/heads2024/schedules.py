@@ -6,11 +6,15 @@ adds to those already answered. A cell that is not listed at a scale is left out
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwise.papers.exhibit import Scale
+from headwise.experiments.train_neighbours import TrainNeighbours
+from headwise.experiments.training_cost import cheap_first
+from headwise.papers.exhibit import Scale, grid
+from headwise.papers.kinds.protocols import PROTOCOLS
+from headwise.runs import Spec
 
 #: Seeds that train as one ensemble; several groups are several runs.
 SeedGroups = tuple[tuple[int, ...], ...]
@@ -231,3 +235,44 @@ PAIRS: dict[Scale, dict[int, tuple[tuple[int, ...], Schedule]]] = {
         for d in (8, 16, 32, 64)
     },
 }
+
+
+def scheduled(schedule: Schedule, **fixed: Any) -> list[Spec]:
+    """Return the specs of a schedule: both protocols, every rank and group of seeds.
+
+    >>> [spec.protocol for spec in scheduled(Schedule(10, ranks=(2,)), width=4)]
+    ['fixed', 'fresh']
+    """
+    return grid(
+        TrainNeighbours,
+        {**fixed, "steps": schedule.steps, **schedule.more},
+        protocol=PROTOCOLS,
+        seeds=schedule.seeds,
+        rank=schedule.ranks,
+    )
+
+
+def two_layers(
+    field: str,
+    table: Mapping[Scale, Mapping[int, Schedule]],
+    sizes: Mapping[Scale, Mapping[str, int]],
+) -> Callable[[Scale], list[Spec]]:
+    """Return the specs of each scale: two layers at the paper's rate, by a field, cheap first.
+
+    ``sizes`` has the other sizes of each scale; the scale gpu has those of the paper.
+
+    >>> table = {Scale.GPU: {4: Schedule(10, ranks=(2,))}}
+    >>> specs = two_layers("tokens", table, {Scale.PAPER: {"width": 8, "copies": 2}})(Scale.GPU)
+    >>> [(spec.tokens, spec.layers, spec.learning_rate) for spec in specs]
+    [(4, 2, 0.005), (4, 2, 0.005)]
+    """
+
+    def questions(scale: Scale) -> list[Spec]:
+        fixed = {**sizes.get(scale, sizes[Scale.PAPER]), "layers": 2, "learning_rate": 0.005}
+        return cheap_first(
+            spec
+            for value, schedule in table[scale].items()
+            for spec in scheduled(schedule, **{field: value}, **fixed)
+        )
+
+    return questions

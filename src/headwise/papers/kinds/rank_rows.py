@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from headwise.papers.comparison import STANDARD_ERRORS, Cell
+from headwise.papers.exhibit import grouped
 from headwise.report import Curve, Line
 from headwise.runs import Row
 
-#: Where on an axis a point lies.
-Place = float | int
+#: A value on the axis of a figure.
+Coordinate = float | int
 
 
 @dataclass(frozen=True)
@@ -54,23 +55,21 @@ def pooled(rows: Sequence[Row]) -> Pooled:
     return Pooled(mean, math.sqrt(square), total, error, runs=len(rows))
 
 
-def pooled_by(rows: Iterable[Row], field: str) -> dict[Place, Pooled]:
+def pooled_by(rows: Iterable[Row], field: str) -> dict[Coordinate, Pooled]:
     """Rows pooled for each value of a field, in rising order of that value.
 
     >>> row = {"mean": 0.5, "std": 0.1, "count": 10, "stderr": 0.02}
     >>> list(pooled_by([row | {"head_dim": 4}, row | {"head_dim": 2}], "head_dim"))
     [2, 4]
     """
-    rows = list(rows)
-    places = sorted({row[field] for row in rows})
-    return {place: pooled([row for row in rows if row[field] == place]) for place in places}
+    return {value: pooled(own) for value, own in sorted(grouped(rows, field).items())}
 
 
 def rank_curve(
     label: str,
-    points: Mapping[Place, Pooled],
-    printed: Mapping[Place, float] | None = None,
-    law: Mapping[Place, float] | None = None,
+    points: Mapping[Coordinate, Pooled],
+    printed: Mapping[Coordinate, float] | None = None,
+    law: Mapping[Coordinate, float] | None = None,
 ) -> Curve:
     """A curve of mean ranks with a band of one standard deviation of single matrices.
 
@@ -79,10 +78,10 @@ def rank_curve(
     """
     return Curve(
         label,
-        _line({place: point.mean for place, point in points.items()}),
+        Line.of({x: point.mean for x, point in points.items()}),
         spread=tuple(point.std for point in points.values()),
-        printed=_line(printed or {}),
-        law=_line(law or {}),
+        printed=Line.of(printed or {}),
+        law=Line.of(law or {}),
     )
 
 
@@ -103,10 +102,28 @@ def rank_cell(
     return Cell(name, printed, measured.mean, measured.stderr, measured.run_stderr * ratio)
 
 
-def grows(points: Mapping[Place, Pooled]) -> bool:
-    """Whether means rise from place to place: no step falls by more than its noise, all do rise.
+def spread_remark(cells: Iterable[tuple[str, float, Pooled]]) -> tuple[str, ...]:
+    """Name printed standard deviations that are far from ours; none is compared as a cell.
 
-    Noise is ``STANDARD_ERRORS`` combined standard errors; from the first place to the last
+    >>> (told,) = spread_remark([("d_h 2", 0.01, Pooled(0.6, 0.03, 32, 0.005))])
+    >>> told.partition(": ")[2]
+    'd_h 2 (0.01, ours 0.030).'
+    """
+    told = [
+        f"{name} ({std:g}, ours {found.std:.3f})"
+        for name, std, found in cells
+        if found.std > 0 and not 1 / 1.5 <= std / found.std <= 1.5
+    ]
+    if not told:
+        return ()
+    words = "Printed standard deviations of single matrices more than 1.5 times ours, or below"
+    return (f"{words} ours over 1.5: {'; '.join(told)}.",)
+
+
+def grows(points: Mapping[Coordinate, Pooled]) -> bool:
+    """Whether means rise along the axis: no step falls by more than its noise, all do rise.
+
+    Noise is ``STANDARD_ERRORS`` combined standard errors; from the first point to the last
     means must rise by more than that.
 
     >>> low, high = Pooled(0.1, 0.02, 32, 0.001), Pooled(0.2, 0.02, 32, 0.001)
@@ -120,21 +137,21 @@ def grows(points: Mapping[Place, Pooled]) -> bool:
     )
 
 
-def falls(points: Mapping[Place, Pooled]) -> bool:
-    """Whether means fall from place to place, by the same rule."""
+def falls(points: Mapping[Coordinate, Pooled]) -> bool:
+    """Whether means fall along the axis, by the same rule."""
     return grows(dict(reversed(list(points.items()))))
 
 
-def widest(curves: Iterable[Mapping[Place, Pooled]]) -> float:
-    """The largest distance between the means of several curves at any one place.
+def widest(curves: Iterable[Mapping[Coordinate, Pooled]]) -> float:
+    """The largest distance between the means of several curves at any one point of the axis.
 
     >>> one, two = Pooled(0.1, 0.02, 32, 0.001), Pooled(0.3, 0.02, 32, 0.001)
     >>> round(widest([{2: one}, {2: two}]), 9)
     0.2
     """
     curves = list(curves)
-    places = set.intersection(*(set(curve) for curve in curves))
-    means = [[curve[place].mean for curve in curves] for place in places]
+    shared = set.intersection(*(set(curve) for curve in curves))
+    means = [[curve[x].mean for curve in curves] for x in shared]
     return max(max(row) - min(row) for row in means)
 
 
@@ -144,7 +161,3 @@ def _rise(one: Pooled, two: Pooled) -> float:
     if noise == 0:
         return math.copysign(math.inf, difference) if difference else 0.0
     return difference / noise
-
-
-def _line(points: Mapping[Place, float]) -> Line:
-    return Line(tuple(points), tuple(points.values()))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from headwise.experiments.measure_rank import MeasureRank
 from headwise.experiments.predict_rank import PredictRank
-from headwise.papers.exhibit import Answers, Claim, Presentation, Questions, Scale, grid
+from headwise.papers.comparison import Cell
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid, grouped
 from headwise.papers.kinds.rank_rows import (
-    Place,
+    Coordinate,
     Pooled,
     pooled_by,
     rank_cell,
     rank_curve,
+    spread_remark,
     widest,
 )
 from headwise.papers.printed import printed_table
@@ -67,45 +69,16 @@ def law_sweep(
     return grid(PredictRank, fixed, **axes, head_dim=head_dims)
 
 
-def printed_sweep(head_dims: Sequence[int] = HEAD_DIMS, **axes: Sequence[Any]) -> list[Spec]:
-    """Measured and predicted at the printed size, 100 tokens of width 384."""
-    return [*rank_sweep({}, head_dims, **axes), *law_sweep({"tokens": 100}, head_dims)]
-
-
-def miniature_sweep(**axes: Sequence[Any]) -> list[Spec]:
-    """The same, so small that it takes no time."""
-    sizes, dims = {"width": 32, "tokens": 30}, (2, 8)
-    return [*rank_sweep(sizes | {"batch": 4}, dims, **axes), *law_sweep(sizes, dims)]
-
-
-def law(answers: Answers, **wanted: Any) -> dict[Place, float]:
+def law(answers: Answers, **wanted: Any) -> dict[Coordinate, float]:
     """The predicted rank over length of hardmax at each head dimension."""
     rows = answers.rows(kind="predict_rank", **wanted)
     return {row["head_dim"]: row["ratio"] for row in rows}
 
 
-def points_by(answers: Answers, field: str) -> dict[Any, dict[Place, Pooled]]:
+def points_by(answers: Answers, field: str) -> dict[Any, dict[Coordinate, Pooled]]:
     """Measured ranks at each head dimension, for each value of a field in the order asked."""
-    measured = answers.rows(kind="measure_rank")
-    return {
-        value: pooled_by([row for row in measured if row[field] == value], "head_dim")
-        for value in dict.fromkeys(row[field] for row in measured)
-    }
-
-
-def curves_and_law(
-    answers: Answers,
-    labelled: Mapping[str, Mapping[Place, Pooled]],
-    printed: Mapping[str, Mapping[Place, float]] | None = None,
-) -> list[Curve]:
-    """A curve for each label; the law knows nothing of what tells them apart: it is drawn once."""
-    first = next(iter(labelled), None)
-    return [
-        rank_curve(
-            label, found, (printed or {}).get(label), law(answers) if label == first else None
-        )
-        for label, found in labelled.items()
-    ]
+    measured = grouped(answers.rows(kind="measure_rank"), field)
+    return {value: pooled_by(own, "head_dim") for value, own in measured.items()}
 
 
 def rank_panel(title: str, curves: Sequence[Curve]) -> Panel:
@@ -116,38 +89,38 @@ def rank_panel(title: str, curves: Sequence[Curve]) -> Panel:
         "rank / length",
         tuple(curves),
         x_scale="log",
-        x_ticks=_apart({place for curve in curves for place in curve.mean.x}),
+        x_ticks=_apart({x for curve in curves for x in curve.mean.x}),
         levels=(("1 − 1/e", BARRIER),),
         law_label="law of hardmax",
     )
 
 
-def _apart(places: Iterable[Place]) -> tuple[Place, ...]:
-    """The places whose names have room on a doubling axis, from the largest down."""
-    kept: list[Place] = []
-    for place in sorted(places, reverse=True):
-        if not kept or math.log2(kept[-1] / place) > NAME_ROOM:
-            kept.append(place)
+def _apart(marks: Iterable[Coordinate]) -> tuple[Coordinate, ...]:
+    """The marks whose names have room on a doubling axis, from the largest down."""
+    kept: list[Coordinate] = []
+    for mark in sorted(marks, reverse=True):
+        if not kept or math.log2(kept[-1] / mark) > NAME_ROOM:
+            kept.append(mark)
     return tuple(reversed(kept))
 
 
-def levels_off(points: Mapping[Place, Pooled]) -> bool:
+def levels_off(points: Mapping[Coordinate, Pooled]) -> bool:
     """Whether the last doubling of the head dimension adds less than a quarter of the first."""
-    places = list(points)
+    dims = list(points)
     gains = [
         (points[two].mean - points[one].mean) / math.log2(two / one)
-        for one, two in ((places[0], places[1]), (places[-2], places[-1]))
+        for one, two in ((dims[0], dims[1]), (dims[-2], dims[-1]))
     ]
     return gains[1] < gains[0] / 4
 
 
-def levels_near(points: Mapping[Place, Pooled], level: float = BARRIER) -> bool:
+def levels_near(points: Mapping[Coordinate, Pooled], level: float = BARRIER) -> bool:
     """Whether the mean at the largest head dimension is near a level."""
     return abs(points[max(points)].mean - level) <= NEAR
 
 
 #: Measured ranks by head dimension, for each value of the field that a sweep varies.
-Points = Mapping[Any, Mapping[Place, Pooled]]
+Points = Mapping[Any, Mapping[Coordinate, Pooled]]
 
 
 @dataclass(frozen=True)
@@ -155,81 +128,135 @@ class RankSweep:
     """An exhibit that varies one field beside the head dimension: a curve for each value.
 
     Attributes:
-        field: The field of the specs that varies.
-        values: Its values and their labels.
-        panel: The title of the panel.
-        place: Where the paper claims that every curve levels off near 0.63.
-        remarks: Remarks that are shown at every scale.
-        miniature: The values in miniature; the same if none are given.
+        varied: The field of the specs that varies.
+        values: Its values at the printed size.
+        label: The words for a value.
+        panel: The title of the panel; or the values of several panels by their titles.
+        claims: The claims at the printed size.
         head_dims: The head dimensions at the printed size.
-        alike: A claim that all curves are alike, and its place.
-        more: Remarks that are shown at the printed size only.
+        sizes: What else is fixed at the printed size.
+        miniature: The values in miniature; the same if none are given.
+        small: The sizes and the head dimensions in miniature.
+        remarks: Remarks that are shown at every scale.
+        more: Remarks that are shown at the printed size only, from the points and all cells.
         tables: Tables beside the figure.
         printed: The name of the printed table.
+        cells: Cells beside those of the printed table.
     """
 
-    field: str
-    values: Mapping[Any, str]
-    panel: str
-    place: str
-    remarks: Callable[[Answers, Points], str]
-    miniature: tuple[Any, ...] = ()
+    varied: str
+    values: tuple[Any, ...]
+    label: Callable[[Any], str]
+    panel: str | Mapping[str, Sequence[Any]]
+    claims: Callable[[Points], tuple[Claim, ...]]
     head_dims: tuple[int, ...] = HEAD_DIMS
-    alike: tuple[str, str] | None = None
-    more: tuple[str, ...] = ()
-    tables: Callable[[Answers], tuple[Table, ...]] = lambda _: ()
+    sizes: Mapping[str, int] = field(default_factory=lambda: {"tokens": 100})
+    miniature: tuple[Any, ...] = ()
+    small: tuple[Mapping[str, int], tuple[int, ...]] = ({"width": 32, "tokens": 30}, (2, 8))
+    remarks: Callable[[Answers, Points], tuple[str, ...]] = lambda answers, points: ()
+    more: Callable[[Points, Sequence[Cell]], tuple[str, ...]] = lambda points, cells: ()
+    tables: Callable[[Answers, Points], tuple[Table, ...]] = lambda answers, points: ()
     printed: str = ""
+    cells: Callable[[Points], tuple[Cell, ...]] | None = None
 
-    @property
-    def questions(self) -> dict[Scale, Questions]:
-        """Return the specs of both scales."""
-        small = self.miniature or tuple(self.values)
-        return {
-            Scale.MINIATURE: lambda: miniature_sweep(**{self.field: small}),
-            Scale.PAPER: lambda: printed_sweep(self.head_dims, **{self.field: tuple(self.values)}),
-        }
-
-    def present(self, answers: Answers) -> Presentation:
-        """Return the panel, and at the printed size cells and claims."""
-        points, whole = points_by(answers, self.field), answers.scale is Scale.PAPER
-        labels = {value: self.values.get(value, f"{self.field} {value}") for value in points}
-        printed = self._printed() if whole and self.printed else {}
-        beside: dict[str, dict[Place, float]] = {}
-        for (value, r), (mean, _) in printed.items():
-            beside.setdefault(labels[value], {})[r] = mean
-        curves = curves_and_law(answers, {labels[v]: one for v, one in points.items()}, beside)
-        said = self.remarks(answers, points)
-        return Presentation(
-            panels=(rank_panel(self.panel, curves),),
-            cells=tuple(
-                rank_cell(f"{labels[value]}, d_h {r}", points[value][r], mean, std)
-                for (value, r), (mean, std) in printed.items()
-            ),
-            tables=self.tables(answers),
-            claims=self._claims(points, labels) if whole else (),
-            remarks=(said, *self.more) if whole else (SMALLER, said),
+    def exhibit(self, caption: str, printed: str) -> Exhibit:
+        """Return the exhibit; ``printed`` is where the paper has it."""
+        return Exhibit(
+            caption=caption,
+            questions={Scale.MINIATURE: self._miniature, Scale.PAPER: self._paper},
+            present=self.present,
+            printed=printed,
+            compared_at=(Scale.PAPER,) if self.printed or self.cells else (),
         )
 
-    def _printed(self) -> dict[tuple[str, int], tuple[float, float]]:
+    def _paper(self) -> list[Spec]:
+        return self._specs(self.sizes, self.head_dims, self.values)
+
+    def _miniature(self) -> list[Spec]:
+        return self._specs(*self.small, self.miniature or self.values, batch=4)
+
+    def _specs(
+        self, sizes: Mapping[str, int], dims: Sequence[int], values: Sequence[Any], **batch: int
+    ) -> list[Spec]:
+        axis = {self.varied: values}
+        laws = law_sweep(sizes, dims, **(axis if self.varied == "tokens" else {}))
+        return [*rank_sweep({**sizes, **batch}, dims, **axis), *laws]
+
+    def present(self, answers: Answers) -> Presentation:
+        """Return the panels, and at the printed size cells and claims."""
+        points, whole = points_by(answers, self.varied), answers.scale is Scale.PAPER
+        printed = self._printed() if whole and self.printed else {}
+        compared = [
+            (f"{self.label(value)}, d_h {r}", points[value][r], mean, std)
+            for (value, r), (mean, std) in printed.items()
+        ]
+        cells = tuple(rank_cell(*one) for one in compared)
+        if whole and self.cells:
+            cells += self.cells(points)
+        said = self.remarks(answers, points)
+        spreads = spread_remark((name, std, found) for name, found, _, std in compared)
+        panels = {self.panel: list(points)} if isinstance(self.panel, str) else self.panel
+        return Presentation(
+            panels=tuple(
+                rank_panel(title, self._curves(answers, {v: points[v] for v in own}, printed))
+                for title, own in panels.items()
+            ),
+            cells=cells,
+            tables=self.tables(answers, points),
+            claims=self.claims(points) if whole else (),
+            remarks=(*said, *self.more(points, cells), *spreads) if whole else (SMALLER, *said),
+        )
+
+    def _printed(self) -> dict[tuple[Any, int], tuple[float, float]]:
+        kind = type(self.values[0])
         return {
-            (row[self.field], int(row["head_dim"])): (float(row["mean"]), float(row["std"]))
+            (kind(row[self.varied]), int(row["head_dim"])): (float(row["mean"]), float(row["std"]))
             for row in printed_table(self.printed)
         }
 
-    def _claims(self, points: Points, labels: Mapping[Any, str]) -> tuple[Claim, ...]:
-        alike = ()
-        if self.alike is not None:
-            alike = (Claim(self.alike[0], widest(points.values()) <= NEAR, self.alike[1]),)
-        last = max(self.head_dims)
+    def _curves(
+        self,
+        answers: Answers,
+        points: Points,
+        printed: Mapping[tuple[Any, int], tuple[float, float]],
+    ) -> list[Curve]:
+        """A curve for each value. Only the length changes the law: otherwise it is drawn once."""
+        laws = {next(iter(points)): law(answers)}
+        if self.varied == "tokens":
+            laws = {value: law(answers, tokens=value) for value in points}
+        return [
+            rank_curve(
+                self.label(value),
+                found,
+                {r: mean for (own, r), (mean, _) in printed.items() if own == value},
+                laws.get(value),
+            )
+            for value, found in points.items()
+        ]
+
+
+def alike_and_level(
+    label: Callable[[Any], str], alike: str, alike_at: str, level_at: str
+) -> Callable[[Points], tuple[Claim, ...]]:
+    """Claim that all curves are alike, and that each levels off near 0.63, where it is printed."""
+
+    def claims(points: Points) -> tuple[Claim, ...]:
         return (
-            *alike,
+            Claim(alike, widest(points.values()) <= NEAR, f"{alike_at}; {NEAR} is our measure"),
             *(
                 Claim(
-                    f"{labels[value][0].upper()}{labels[value][1:]}: rank levels off near 0.63 "
-                    f"(at d_h = {last}, within 0.05).",
+                    f"{capital(label(value))}: rank levels off near 0.63 (at d_h = {max(found)}, "
+                    f"within {NEAR}).",
                     levels_near(found),
-                    self.place,
+                    f"{level_at}; {NEAR} is our measure",
                 )
                 for value, found in points.items()
             ),
         )
+
+    return claims
+
+
+def capital(words: str) -> str:
+    """The words with a capital first letter."""
+    return words[0].upper() + words[1:]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headwise.data.classification import PUBLISHED
 from headwise.papers.critical import critical_dim
-from headwise.papers.exhibit import Answers, Claim, grid
-from headwise.papers.kinds.rank_rows import Place, Pooled, pooled_by, widest
+from headwise.papers.exhibit import Answers, Claim, Presentation, Scale, grid, grouped, matching
+from headwise.papers.kinds.rank_rows import Coordinate, Pooled, pooled_by, rank_curve, widest
 from headwise.papers.kinds.rank_sweep import (
-    BARRIER,
     NEAR,
     SEEDS,
-    curves_and_law,
+    SMALLER,
+    capital,
+    law,
     levels_off,
     rank_panel,
 )
@@ -35,7 +36,7 @@ SET_NAMES = {
 #: From this share of the length on a matrix counts as full in rank.
 FULL = 0.95
 
-Points = dict[str, dict[Any, dict[Place, Pooled]]]
+Points = dict[str, dict[Any, dict[Coordinate, Pooled]]]
 
 
 def real_sweep(
@@ -52,13 +53,10 @@ def real_sweep(
 def points_by_reading(answers: Answers, field: str, **wanted: Any) -> Points:
     """Ranks at each head dimension, for each reading and each value of a field."""
     rows = [row for row in answers.rows(**wanted) if row["kind"] != "predict_rank"]
-    values = list(dict.fromkeys(row[field] for row in rows))
     return {
         start: {
-            value: pooled_by(
-                [row for row in rows if row["start"] == start and row[field] == value], "head_dim"
-            )
-            for value in values
+            value: pooled_by(own, "head_dim")
+            for value, own in grouped(matching(rows, start=start), field).items()
         }
         for start in READINGS
     }
@@ -66,16 +64,39 @@ def points_by_reading(answers: Answers, field: str, **wanted: Any) -> Points:
 
 def reading_panels(answers: Answers, points: Points, labels: Mapping[Any, str]) -> list[Panel]:
     """A panel for each reading, with a curve for each value; the law is of N(0, 1) weights."""
+    first = ("normal(0,1)", next(iter(points["normal(0,1)"])))
     return [
         rank_panel(
-            _capital(words),
-            curves_and_law(
-                answers if start == "normal(0,1)" else Answers(answers.scale, ()),
-                {labels[value]: found for value, found in points[start].items()},
-            ),
+            capital(words),
+            [
+                rank_curve(
+                    labels[value], found, law=law(answers) if (start, value) == first else None
+                )
+                for value, found in points[start].items()
+            ],
         )
         for start, words in READINGS.items()
     ]
+
+
+def present_readings(
+    answers: Answers,
+    field: str,
+    labels: Mapping[Any, str],
+    claims: Callable[[Points], Sequence[Claim]],
+    remarks: Sequence[str],
+    **wanted: Any,
+) -> Presentation:
+    """Present ranks in both readings; claims and the given remarks are left out in miniature."""
+    points = points_by_reading(answers, field, **wanted)
+    real, used = answers.scale is not Scale.MINIATURE, part_used(answers.rows())
+    said = (used, sizes_remark(answers))
+    return Presentation(
+        panels=tuple(reading_panels(answers, points, labels)),
+        tables=(levels_table(answers, points, labels, field, **wanted),),
+        claims=tuple(claims(points)) if real else (),
+        remarks=(*said, *remarks) if real else (SMALLER, *said),
+    )
 
 
 def levels_table(
@@ -86,59 +107,51 @@ def levels_table(
     for start, curves in points.items():
         for value, found in curves.items():
             last = max(found)
-            own = [
-                row
-                for row in answers.rows(start=start, head_dim=last, **wanted)
-                if row[field] == value
-            ]
-            means = {int(place): point.mean for place, point in found.items()}
+            own = answers.rows(start=start, head_dim=last, **{field: value}, **wanted)
+            means = {int(dim): point.mean for dim, point in found.items()}
             rows.append(
-                (
-                    READINGS[start],
-                    labels[value],
-                    own[0]["tokens"],
-                    round(found[last].mean, 3),
-                    round(found[last].stderr, 3),
-                    critical_dim(means),
-                    _share(means),
-                    round(_mean(own, "distinct"), 3),
-                    float(f"{_mean(own, 'logit_size'):.3g}"),
-                )
+                {
+                    "at initialisation": READINGS[start],
+                    "input": labels[value],
+                    "tokens": own[0]["tokens"],
+                    f"rank / length at d_h = {last}": round(found[last].mean, 3),
+                    "± standard error": round(found[last].stderr, 3),
+                    "critical d_h, gain below 0.013": critical_dim(means),
+                    "d_h for 90 % of the last": _share(means),
+                    "different tokens": round(_mean(own, "distinct"), 3),
+                    "size of logits": float(f"{_mean(own, 'logit_size'):.3g}"),
+                }
             )
-    last = max(max(found) for curves in points.values() for found in curves.values())
-    columns = (
-        "at initialisation",
-        "input",
-        "tokens",
-        f"rank / length at d_h = {last}",
-        "± standard error",
-        "critical d_h, gain below 0.013",
-        "d_h for 90 % of the last",
-        "different tokens",
-        "size of logits",
-    )
-    return Table(columns, tuple(rows), title="Where rank levels off")
+    return Table.of(rows, title="Where rank levels off")
+
+
+def curve_claims(
+    points: Points,
+    labels: Mapping[Any, str],
+    words: str,
+    holds: Callable[[Mapping[Coordinate, Pooled]], bool],
+    printed: str = "",
+) -> list[Claim]:
+    """One claim for each curve of each reading; without ``printed`` it is ours."""
+    return [
+        Claim(f"{capital(READINGS[start])}, {labels[value]}: {words}", holds(found), printed)
+        for start, curves in points.items()
+        for value, found in curves.items()
+    ]
 
 
 def saturation_claims(points: Points, labels: Mapping[Any, str], printed: str) -> list[Claim]:
     """The paper's claim, that rank levels off, for each curve."""
-    return [
-        Claim(
-            f"{_capital(READINGS[start])}, {labels[value]}: rank levels off; the last doubling of "
-            "d_h adds less than a quarter of what the first adds.",
-            levels_off(found),
-            f"{printed}; the quarter is our measure",
-        )
-        for start, curves in points.items()
-        for value, found in curves.items()
-    ]
+    words = "rank levels off; the last doubling of d_h adds less than a quarter of what the first "
+    source = f"{printed}; the quarter is our measure"
+    return curve_claims(points, labels, f"{words}adds.", levels_off, source)
 
 
 def alike_claims(points: Points, what: str, printed: str) -> list[Claim]:
     """That curves lie near one another, for each reading."""
     return [
         Claim(
-            f"{_capital(READINGS[start])}: {what}, within {NEAR} at every head dimension.",
+            f"{capital(READINGS[start])}: {what}, within {NEAR} at every head dimension.",
             widest(curves.values()) <= NEAR,
             f"{printed}; {NEAR} is our measure",
         )
@@ -146,29 +159,15 @@ def alike_claims(points: Points, what: str, printed: str) -> list[Claim]:
     ]
 
 
-def ceiling_claims(points: Points, labels: Mapping[Any, str], printed: str) -> list[Claim]:
-    """That rank stays below (1 − 1/e)·n, for each curve."""
-    return [
-        Claim(
-            f"{_capital(READINGS[start])}, {labels[value]}: rank stays below 0.63 of the length.",
-            max(point.mean for point in found.values()) <= BARRIER,
-            printed,
-        )
-        for start, curves in points.items()
-        for value, found in curves.items()
-    ]
-
-
 def full_claims(points: Points, labels: Mapping[Any, str]) -> list[Claim]:
     """Ours: the model's own initialisation gives matrices of full rank."""
-    return [
-        Claim(
-            f"{_capital(READINGS['model'])}, {labels[value]}: at the largest head dimension rank "
-            f"is at least {FULL} of the length, so it levels off at full rank and not at 0.63.",
-            found[max(found)].mean >= FULL,
-        )
-        for value, found in points["model"].items()
-    ]
+    return curve_claims(
+        {"model": points["model"]},
+        labels,
+        f"at the largest head dimension rank is at least {FULL} of the length, so it levels off "
+        "at full rank and not at 0.63.",
+        lambda found: found[max(found)].mean >= FULL,
+    )
 
 
 def part_used(rows: Sequence[Row]) -> str:
@@ -194,12 +193,8 @@ def sizes_remark(answers: Answers) -> str:
 
 def _share(means: Mapping[int, float]) -> int:
     """The first head dimension with 90 % of the last mean."""
-    return next(place for place, mean in means.items() if mean >= 0.9 * means[max(means)])
+    return next(dim for dim, mean in means.items() if mean >= 0.9 * means[max(means)])
 
 
 def _mean(rows: Sequence[Row], field: str) -> float:
     return sum(row[field] for row in rows) / len(rows)
-
-
-def _capital(words: str) -> str:
-    return words[0].upper() + words[1:]

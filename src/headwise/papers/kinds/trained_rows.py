@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 
 from headwise.papers.comparison import FLOOR, SHARE, Cell
+from headwise.papers.exhibit import grouped
+from headwise.papers.kinds.rank_rows import Coordinate
 from headwise.report import Curve, Line
 from headwise.runs import Row
-
-Place = float | int
 
 
 @dataclass(frozen=True)
@@ -48,28 +48,25 @@ def over_seeds(rows: Sequence[Row], field: str) -> OverSeeds | None:
     return OverSeeds(mean(values), spread, min(values), len(values), len(rows) - len(values))
 
 
-def seeds_by(rows: Iterable[Row], place: str, field: str) -> dict[Place, OverSeeds]:
-    """A loss for each value of a field, in rising order; places where all diverged are left out."""
-    rows = list(rows)
-    found = {
-        value: over_seeds([row for row in rows if row[place] == value], field)
-        for value in sorted({row[place] for row in rows})
-    }
+def seeds_by(rows: Iterable[Row], by: str, field: str) -> dict[Coordinate, OverSeeds]:
+    """A loss for each value of a field, in rising order; without values at which all diverged."""
+    found = {value: over_seeds(own, field) for value, own in sorted(grouped(rows, by).items())}
     return {value: one for value, one in found.items() if one is not None}
 
 
 def trained_curve(
-    label: str, points: Mapping[Place, OverSeeds], printed: Mapping[Place, float] | None = None
+    label: str,
+    points: Mapping[Coordinate, OverSeeds],
+    printed: Mapping[Coordinate, float] | None = None,
 ) -> Curve:
     """Mean over seeds with a band of one standard deviation, and the least of them dotted."""
-    places = tuple(points)
     return Curve(
         label,
-        Line(places, tuple(point.mean for point in points.values())),
+        Line.of({x: point.mean for x, point in points.items()}),
         # On a logarithmic axis a band must stay above zero.
         spread=tuple(min(point.spread, 0.9 * point.mean) for point in points.values()),
-        printed=Line(tuple(printed or {}), tuple((printed or {}).values())),
-        least=Line(places, tuple(point.least for point in points.values())),
+        printed=Line.of(printed or {}),
+        least=Line.of({x: point.least for x, point in points.items()}),
     )
 
 

@@ -6,22 +6,21 @@ and the claims that are printed about it. Whatever is not trained yet is named a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from headwise.attention import HeadGeometry
 from headwise.data.classification import PUBLISHED
 from headwise.papers.comparison import FLOOR, OTHER_SIZES, Cell
-from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
-from headwise.papers.kinds.rank_rows import Place, Pooled, pooled_by, rank_curve
-from headwise.papers.kinds.rank_sweep import SMALLER, rank_panel
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, matching
+from headwise.papers.kinds.rank_rows import Coordinate, Pooled, pooled_by, rank_curve
+from headwise.papers.kinds.rank_sweep import SMALLER, capital, rank_panel
 from headwise.papers.kinds.real_ranks import READINGS, SET_NAMES
 from headwise.papers.kinds.trained_rows import OverSeeds, over_seeds
-from headwise.papers.printed import printed_table
-from headwise.papers.rank2026.recipes import Family, Study
+from headwise.papers.rank2026.recipes import Family, Study, heads_in_print, printed_accuracies
 from headwise.report import Curve, Line, Panel, Table
-from headwise.runs import Row, Spec
+from headwise.runs import Row
 
 #: What the panels of accuracy show: the end against the head dimension, or every epoch.
 View = Literal["head dimension", "epochs"]
@@ -57,34 +56,39 @@ class Trained:
     def accuracies(self, family: Family, field: str = "test_accuracy") -> dict[int, list[float]]:
         """The accuracy of every seed that did not diverge, for each trained head dimension."""
         found = {
-            g.qk_rank: [row[field] for row in self.of(g) if row[field] is not None]
-            for g in self._rising(family)
+            dim: [row[field] for row in own if row[field] is not None]
+            for dim, own in self.by_dim(family).items()
         }
         return {dim: own for dim, own in found.items() if own}
 
-    def rank_points(self, family: Family, start: str) -> dict[Place, Pooled]:
+    def rank_rows(self, family: Family, start: str) -> list[Row]:
+        """The rows of first-layer ranks of a family, in one reading."""
+        rows = (row for g in family.geometries(self.scale) for row in _having(self.ranks, g))
+        return matching(rows, start=start)
+
+    def rank_points(self, family: Family, start: str) -> dict[Coordinate, Pooled]:
         """The first-layer rank over length at each head dimension, in one reading."""
-        own = [
-            row
-            for g in family.geometries(self.scale)
-            for row in _having(self.ranks, g)
-            if row["start"] == start
-        ]
-        return pooled_by(own, "head_dim")
+        return pooled_by(self.rank_rows(family, start), "head_dim")
 
     def parameters(self, family: Family) -> dict[int, int]:
         """The number of parameters at each trained head dimension."""
-        return {
-            g.qk_rank: own[0]["parameters"] for g in self._rising(family) if (own := self.of(g))
-        }
+        return {dim: own[0]["parameters"] for dim, own in self.by_dim(family).items() if own}
 
-    def _rising(self, family: Family) -> list[HeadGeometry]:
+    def label(self, family: Family) -> str:
+        """The words for a family on this set."""
+        return f"{SET_NAMES[self.study.dataset]}, {family.label(self.scale)}"
+
+    def by_dim(self, family: Family) -> dict[int, list[Row]]:
+        """The trained seeds at each head dimension, in rising order."""
+        return {g.qk_rank: self.of(g) for g in self.rising(family)}
+
+    def rising(self, family: Family) -> list[HeadGeometry]:
+        """The geometries of a family, in rising order of their head dimension."""
         return sorted(family.geometries(self.scale), key=lambda g: g.qk_rank)
 
 
 def _having(rows: Iterable[Row], geometry: HeadGeometry) -> list[Row]:
-    wanted = (geometry.width, geometry.heads, geometry.qk_rank)
-    return [row for row in rows if (row["width"], row["heads"], row["head_dim"]) == wanted]
+    return matching(rows, width=geometry.width, heads=geometry.heads, head_dim=geometry.qk_rank)
 
 
 def trained_of(study: Study, answers: Answers) -> Trained:
@@ -101,8 +105,6 @@ Claims = Callable[[Trained], list[Claim]]
 
 
 def accuracy_exhibit(
-    name: str,
-    title: str,
     caption: str,
     *,
     studies: Sequence[Study],
@@ -122,14 +124,16 @@ def accuracy_exhibit(
             tables=(_table(found),),
             claims=() if small else tuple(claim for one in found for claim in claims(one)),
             remarks=((SMALLER,) if small else ()) + _remarks(found),
-            uncompared=OTHER_SIZES if compared else "",
+            uncompared=_uncompared(found, compared),
         )
 
     return Exhibit(
-        name=f"rank2026/{name}",
-        title=title,
         caption=caption,
-        questions={scale: _questions(studies, scale) for scale in Scale},
+        # In miniature every set is the digits, so studies may ask the same.
+        questions={
+            scale: (lambda scale=scale: [s for study in studies for s in study.specs(scale)])
+            for scale in Scale
+        },
         present=present,
         printed=printed,
         compared_at=(Scale.GPU, Scale.PAPER) if compared else (),
@@ -137,13 +141,10 @@ def accuracy_exhibit(
     )
 
 
-def _questions(studies: Sequence[Study], scale: Scale) -> Callable[[], list[Spec]]:
-    def specs() -> list[Spec]:
-        found = [spec for study in studies for spec in study.specs(scale)]
-        # In miniature every set is the digits, so studies may ask the same.
-        return list({spec.key: spec for spec in found}.values())
-
-    return specs
+def _uncompared(found: Sequence[Trained], compared: bool) -> str:
+    if not any(one.rows for one in found):
+        return "not trained yet; ranks before training only"
+    return OTHER_SIZES if compared else ""
 
 
 def _panels(found: Sequence[Trained], view: View) -> list[Panel]:
@@ -154,40 +155,32 @@ def _panels(found: Sequence[Trained], view: View) -> list[Panel]:
 
 
 def _end_panel(found: Sequence[Trained]) -> Panel:
-    curves = []
-    for one in found:
-        for family in one.study.families:
-            points = {
-                dim: over_seeds([{"x": value} for value in own], "x")
-                for dim, own in one.accuracies(family).items()
-            }
-            curves.append(_accuracy_curve(_label(one, family), points, _printed_ends(one, family)))
+    curves = [_end_curve(one, family) for one in found for family in one.study.families]
     return Panel(
         "After training",
         "head dimension",
         "test accuracy",
         tuple(curves),
         x_scale="log",
-        x_ticks=tuple(sorted({place for curve in curves for place in curve.mean.x})),
+        x_ticks=tuple(sorted({x for curve in curves for x in curve.mean.x})),
     )
 
 
-def _accuracy_curve(
-    label: str, points: dict[int, OverSeeds | None], printed: dict[int, float]
-) -> Curve:
+def _end_curve(one: Trained, family: Family) -> Curve:
+    points = {dim: over_seeds(own, "test_accuracy") for dim, own in one.by_dim(family).items()}
     known = {dim: point for dim, point in points.items() if point is not None}
     return Curve(
-        label,
-        Line(tuple(known), tuple(point.mean for point in known.values())),
+        one.label(family),
+        Line.of({dim: point.mean for dim, point in known.items()}),
         spread=tuple(point.spread for point in known.values()),
-        printed=Line(tuple(printed), tuple(printed.values())),
+        printed=Line.of(_printed_ends(one, family)),
     )
 
 
 def _epoch_panels(found: Sequence[Trained]) -> list[Panel]:
     return [
         Panel(
-            _label(one, family),
+            one.label(family),
             "epoch",
             "validation accuracy",
             tuple(
@@ -209,30 +202,16 @@ def _epoch_curve(geometry: HeadGeometry, rows: Sequence[Row]) -> Curve:
         for epoch, accuracy in zip(row["curve_epoch"], row["curve_accuracy"], strict=True):
             if accuracy is not None:
                 by_epoch.setdefault(epoch, []).append(accuracy)
-    ends = sorted(by_epoch)
-    return Curve(label, Line(tuple(ends), tuple(sum(by_epoch[e]) / len(by_epoch[e]) for e in ends)))
+    return Curve(label, Line.of({e: sum(own) / len(own) for e, own in sorted(by_epoch.items())}))
 
 
 def _reading_panel(found: Sequence[Trained], start: str) -> Panel:
     curves = [
-        rank_curve(_label(one, family), one.rank_points(family, start))
+        rank_curve(one.label(family), one.rank_points(family, start))
         for one in found
         for family in one.study.families
     ]
-    words = READINGS[start]
-    return rank_panel(words[0].upper() + words[1:], curves)
-
-
-def _label(one: Trained, family: Family) -> str:
-    return f"{SET_NAMES[one.study.dataset]}, {family.label(one.scale)}"
-
-
-def printed_accuracies() -> dict[tuple[str, int, int], float]:
-    """Table 3: the final accuracy by set, width and number of heads."""
-    return {
-        (line["dataset"], int(line["width"]), int(line["heads"])): float(line["accuracy"])
-        for line in printed_table("rank2026_table_3")
-    }
+    return rank_panel(capital(READINGS[start]), curves)
 
 
 def _printed_ends(one: Trained, family: Family) -> dict[int, float]:
@@ -240,65 +219,53 @@ def _printed_ends(one: Trained, family: Family) -> dict[int, float]:
     if family.heads is not None or one.scale not in (Scale.GPU, Scale.PAPER):
         return {}
     known = printed_accuracies()
-    return {
-        g.qk_rank: known[one.study.dataset, g.width, g.heads]
-        for g in sorted(family.geometries(one.scale), key=lambda g: g.qk_rank)
-    }
+    return {g.qk_rank: known[one.study.dataset, g.width, g.heads] for g in one.rising(family)}
 
 
 def _cells(found: Sequence[Trained]) -> list[Cell]:
     """Printed values beside ours, for sets that were trained on as a whole."""
     cells = []
-    for one in found:
-        for family in one.study.families if one.whole else ():
-            for g in family.geometries(one.scale):
-                printed = _printed_ends(one, family).get(g.qk_rank)
-                ours = over_seeds(one.of(g), "test_accuracy")
-                if printed is not None and ours is not None:
-                    name = f"{_label(one, family)}, heads {g.heads}"
-                    cells.append(Cell(name, printed, ours.mean, ours.stderr, floor=FLOOR))
+    for one, family, g in _settings([one for one in found if one.whole]):
+        printed = _printed_ends(one, family).get(g.qk_rank)
+        ours = over_seeds(one.of(g), "test_accuracy")
+        if printed is not None and ours is not None:
+            name = f"{one.label(family)}, heads {g.heads}"
+            cells.append(Cell(name, printed, ours.mean, ours.stderr, floor=FLOOR))
     return cells
 
 
+def _settings(found: Sequence[Trained]) -> Iterator[tuple[Trained, Family, HeadGeometry]]:
+    """Every geometry of every family that was asked for."""
+    for one in found:
+        for family in one.study.families:
+            yield from ((one, family, g) for g in family.geometries(one.scale))
+
+
 def _table(found: Sequence[Trained]) -> Table:
-    columns = (
-        "set",
-        "width",
-        "heads",
-        "d_h",
-        "parameters",
-        "seeds",
-        "validation accuracy",
-        "test accuracy",
-        "± one seed",
-        "printed",
-        *(f"rank / length, {words}" for words in READINGS.values()),
-    )
-    rows = [
-        (SET_NAMES[one.study.dataset], *_line(one, family, g))
-        for one in found
-        for family in one.study.families
-        for g in family.geometries(one.scale)
-    ]
-    return Table(columns, tuple(rows), title="Accuracy after training, rank before")
+    rows = (_line(*setting) for setting in _settings(found))
+    return Table.of(rows, title="Accuracy after training, rank before")
 
 
-def _line(one: Trained, family: Family, geometry: HeadGeometry) -> tuple[Any, ...]:
+def _line(one: Trained, family: Family, geometry: HeadGeometry) -> dict[str, Any]:
     own = one.of(geometry)
     kept, tested = (over_seeds(own, f"{part}_accuracy") for part in ("validation", "test"))
-    ranks = [one.rank_points(family, start).get(geometry.qk_rank) for start in READINGS]
-    return (
-        geometry.width,
-        geometry.heads,
-        geometry.qk_rank,
-        own[0]["parameters"] if own else None,
-        len(own),
-        _rounded(kept),
-        _rounded(tested),
-        None if tested is None or tested.count < 2 else round(tested.spread, 4),
-        _printed_ends(one, family).get(geometry.qk_rank),
-        *(None if rank is None else round(rank.mean, 3) for rank in ranks),
-    )
+    ranks = {
+        f"rank / length, {words}": one.rank_points(family, start).get(geometry.qk_rank)
+        for start, words in READINGS.items()
+    }
+    return {
+        "set": SET_NAMES[one.study.dataset],
+        "width": geometry.width,
+        "heads": geometry.heads,
+        "d_h": geometry.qk_rank,
+        "parameters": own[0]["parameters"] if own else None,
+        "seeds": len(own),
+        "validation accuracy": _rounded(kept),
+        "test accuracy": _rounded(tested),
+        "± one seed": None if tested is None or tested.count < 2 else round(tested.spread, 4),
+        "printed": _printed_ends(one, family).get(geometry.qk_rank),
+        **{name: None if rank is None else round(rank.mean, 3) for name, rank in ranks.items()},
+    }
 
 
 def _rounded(found: OverSeeds | None) -> float | str:
@@ -308,14 +275,15 @@ def _rounded(found: OverSeeds | None) -> float | str:
 def _remarks(found: Sequence[Trained]) -> tuple[str, ...]:
     trained = [_trained_words(one) for one in found if one.rows]
     left = [
-        f"{_label(one, family)}, {g.heads} of {g.qk_rank}"
-        for one in found
-        for family in one.study.families
-        for g in family.geometries(one.scale)
+        f"{one.label(family)}, {g.heads} of {g.qk_rank}"
+        for one, family, g in _settings(found)
         if not one.of(g)
     ]
     lost = sum(row["diverged_at"] is not None for one in found for row in one.rows)
-    words = [*trained]
+    words = [
+        *trained,
+        *heads_in_print([(o.study.dataset, f) for o in found for f in o.study.families]),
+    ]
     words += [f"Not trained: {'; '.join(left)}."] * bool(left)
     words += [f"{lost} runs diverged; they count in no mean."] * bool(lost)
     return (*words, _RANKS)
@@ -336,7 +304,11 @@ def _trained_words(one: Trained) -> str:
 
 _RANKS = (
     "Ranks are those of the first layer at initialisation, averaged over heads, a mini-batch and "
-    "seeds (T = √d_h, ε = 1e-8, float64). The paper does not say how weights start there, so both "
-    "readings stand beside each other. Optimiser, schedule, epochs and patches are choices of "
-    "ours; `headwise.models.rank_paper` lists them with their reasons."
+    "seeds (T = √d_h, ε = 1e-8, float64). The paper says so of Figure 3b alone; of Figures "
+    "4b and 10b it does not say when. Nor does it say how weights start, so both readings stand "
+    "beside each other. Optimiser, schedule, epochs and patches are choices of ours, and so are "
+    "the width, depth and number of heads on IMDB and the width of 192 in Figures 10 to 13: C.3 "
+    "prints no width and speaks of varied model dimensions, §4.2 of a regime as in §4.1, where the "
+    "width does not follow d_h. We keep the width fixed. "
+    "`headwise.models.rank_paper` lists our choices with their reasons."
 )

@@ -11,15 +11,24 @@ from scipy import special
 
 from headwise.papers.critical import NEEDED_THRESHOLD
 from headwise.papers.exhibit import Claim, Scale
-from headwise.papers.kinds.rank_rows import Place, Pooled
-from headwise.papers.kinds.real_ranks import READINGS, SET_NAMES
+from headwise.papers.kinds.rank_rows import Coordinate, Pooled
+from headwise.papers.kinds.real_ranks import READINGS
 from headwise.papers.kinds.trained_rows import over_seeds
 from headwise.papers.rank2026.accuracy_and_rank import Trained
 from headwise.papers.rank2026.recipes import Family
 from headwise.papers.saturation import Accuracies, pooled_spread, stops_improving
 
-#: The critical head dimension that the paper prints for each set, heads fixed.
-PRINTED_CRITICAL = {"imdb": 8, "cifar10": 16, "cifar100": 16, "svhn": 16}
+#: The head dimension at which accuracy and rank should stop improving, heads fixed.
+CRITICAL = {"imdb": 8, "cifar10": 16, "cifar100": 16, "svhn": 16}
+
+#: Where the paper prints it, by set and number of heads. For other images it prints curves alone.
+CRITICAL_AT: dict[tuple[str, int | None], str] = {
+    ("imdb", 8): "§4.1, Figures 3a and 3b; width 128 and 8 heads are ours",
+    ("cifar10", 8): "§C.3, Figure 10; width 192 is ours",
+}
+
+#: Where the paper prints that ranks are saturated with the width fixed, by set and width.
+SATURATED_AT = {("cifar10", 384): "§4.2, Figure 4b"}
 
 #: Our goals at scale gpu: test accuracy with this width and number of heads.
 GOALS = {("cifar10", 192, 8): 0.85, ("imdb", 128, 8): 0.84}
@@ -41,63 +50,65 @@ def width_claims(found: Trained) -> list[Claim]:
         if {1, 8} <= by_heads.keys():
             claims.append(
                 Claim(
-                    f"{_named(found, family)}: 8 heads do better than 1, beyond the seeds' spread.",
+                    f"{found.label(family)}: 8 heads do better than 1, beyond the seeds' spread.",
                     beyond_spread(by_heads, low=1, high=8),
-                    "§4.2, Table 3",
+                    f"{_more_heads_at(found, family)}; the seeds' spread is our measure",
                 )
             )
-        claims += _saturated_widths(found, family)
+        printed = SATURATED_AT.get((found.study.dataset, family.width))
+        words = "rank is saturated for 8 heads and fewer; from d_h = {} on no row"
+        claims += _saturated_claims(found, family, family.width // 8, words, printed)
     return [*claims, *_goal_claims(found)]
 
 
-def _saturated_widths(found: Trained, family: Family) -> list[Claim]:
-    """That rank is saturated from the head dimension of 8 heads on, in each reading."""
-    claims = []
-    for start, words in READINGS.items():
-        points = found.rank_points(family, start)
-        from_dim = family.width // 8
-        if from_dim in points and max(points) > from_dim:
-            claims.append(
-                Claim(
-                    f"{_named(found, family)}, {words}: rank is saturated for 8 heads and fewer; "
-                    f"from d_h = {from_dim} on no row gains more than {SMALL_GAIN}.",
-                    _saturated_from(points, from_dim),
-                    f"§4.2, Figure 4b; {SMALL_GAIN} is what Table 1 needs",
-                )
-            )
-    return claims
+def _more_heads_at(found: Trained, family: Family) -> str:
+    """Where the paper prints that more heads do better: the main text has one set and width."""
+    main_text = (found.study.dataset, family.width) in SATURATED_AT
+    return "§4.2, Figure 4a, Table 3" if main_text else "§C.2, Table 3"
+
+
+def _saturated_claims(
+    found: Trained, family: Family, from_dim: int, words: str, printed: str | None
+) -> list[Claim]:
+    """That rank is saturated from a head dimension on, in each reading."""
+    points = {start: found.rank_points(family, start) for start in READINGS}
+    return [
+        Claim(
+            f"{found.label(family)}, {READINGS[start]}: {words.format(from_dim)} gains more than "
+            f"{SMALL_GAIN}.",
+            _saturated_from(own, from_dim),
+            _source(printed, f"{SMALL_GAIN} is what Table 1 needs"),
+        )
+        for start, own in points.items()
+        if from_dim in own and max(own) > from_dim
+    ]
 
 
 def heads_claims(found: Trained) -> list[Claim]:
     """Heads fixed: accuracy and rank both stop improving at the printed head dimension."""
     claims = []
     for family in found.study.families:
-        critical = PRINTED_CRITICAL[found.study.dataset]
+        critical = CRITICAL[found.study.dataset]
+        printed = CRITICAL_AT.get((found.study.dataset, family.heads))
         accuracies = found.accuracies(family)
         if len(accuracies) == len(family.geometries(found.scale)):
-            claims.append(_plateau_claim(found, family, accuracies, critical))
-        for start, words in READINGS.items():
-            points = found.rank_points(family, start)
-            if critical in points and max(points) > critical:
-                claims.append(
-                    Claim(
-                        f"{_named(found, family)}, {words}: rank is saturated from d_h = "
-                        f"{critical} on; no row after it gains more than {SMALL_GAIN}.",
-                        _saturated_from(points, critical),
-                        f"§4.1, §C.3; {SMALL_GAIN} is what Table 1 needs",
-                    )
+            stop = stops_improving(accuracies)
+            claims.append(
+                Claim(
+                    f"{found.label(family)}: accuracy stops improving at d_h = {critical}, "
+                    f"beyond the seeds' spread (found: {stop}).",
+                    stop.decided and stop.low <= critical <= stop.high,
+                    _source(printed, "the interval is ours"),
                 )
+            )
+        words = "rank is saturated from d_h = {} on; no row after it"
+        claims += _saturated_claims(found, family, critical, words, printed)
     return [*claims, *_goal_claims(found)]
 
 
-def _plateau_claim(found: Trained, family: Family, accuracies: Accuracies, critical: int) -> Claim:
-    stop = stops_improving(accuracies)
-    return Claim(
-        f"{_named(found, family)}: accuracy stops improving at d_h = {critical}, "
-        f"beyond the seeds' spread (found: {stop}).",
-        stop.decided and stop.low <= critical <= stop.high,
-        "§4.1, §C.3; the interval is ours",
-    )
+def _source(printed: str | None, ours: str) -> str:
+    """Return the source of a claim: empty, which means ours, if the paper does not print it."""
+    return f"{printed}; {ours}" if printed else ""
 
 
 def _goal_claims(found: Trained) -> list[Claim]:
@@ -106,7 +117,7 @@ def _goal_claims(found: Trained) -> list[Claim]:
         return []
     return [
         Claim(
-            f"{_named(found, family)}: the best with {heads} heads reaches {goal:.0%} test "
+            f"{found.label(family)}: the best with {heads} heads reaches {goal:.0%} test "
             f"accuracy (found: {best:.1%}).",
             best >= goal,
         )
@@ -142,10 +153,6 @@ def beyond_spread(accuracies: Accuracies, *, low: int, high: int) -> bool:
     return difference > limit * spread.deviation * math.sqrt(shares)
 
 
-def _saturated_from(points: Mapping[Place, Pooled], from_dim: int) -> bool:
-    means = [point.mean for place, point in points.items() if place >= from_dim]
+def _saturated_from(points: Mapping[Coordinate, Pooled], from_dim: int) -> bool:
+    means = [point.mean for dim, point in points.items() if dim >= from_dim]
     return all(after - before <= SMALL_GAIN for before, after in pairwise(means))
-
-
-def _named(found: Trained, family: Family) -> str:
-    return f"{SET_NAMES[found.study.dataset]}, {family.label(found.scale)}"

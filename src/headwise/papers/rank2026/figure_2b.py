@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from headwise.experiments.real_rank import ImageRank
-from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
-from headwise.papers.kinds.rank_sweep import HEAD_DIMS, SMALLER, law_sweep
+from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
+from headwise.papers.kinds.rank_sweep import BARRIER, HEAD_DIMS, NEAR, law_sweep, levels_near
 from headwise.papers.kinds.real_ranks import (
     SET_NAMES,
+    Points,
     alike_claims,
-    ceiling_claims,
+    curve_claims,
     full_claims,
-    levels_table,
-    part_used,
-    points_by_reading,
-    reading_panels,
+    present_readings,
     real_sweep,
     saturation_claims,
-    sizes_remark,
 )
 from headwise.runs import Spec
 
 SETS = ("cifar10", "cifar100", "svhn")
 
 #: Where the paper says it.
-PLACE = "§2.2, Figure 2b"
+PRINTED_AT = "§2.2, Figure 2b"
 
 #: Patches of an image of 32 × 32.
 TOKENS = 64
@@ -52,22 +49,30 @@ def _law(head_dims: tuple[int, ...]) -> list[Spec]:
     return law_sweep({"tokens": TOKENS}, head_dims)
 
 
-def _present(answers: Answers) -> Presentation:
-    points = points_by_reading(answers, "dataset")
-    real = answers.scale is not Scale.MINIATURE
-    claims = (
-        *saturation_claims(points, SET_NAMES, PLACE),
-        *ceiling_claims(points, SET_NAMES, PLACE),
-        *alike_claims(points, "the three sets have similar curves", PLACE),
+def _claims(points: Points) -> list[Claim]:
+    return [
+        *saturation_claims(points, SET_NAMES, PRINTED_AT),
+        *curve_claims(
+            points,
+            SET_NAMES,
+            "rank stays below 0.63 of the length.",
+            lambda found: max(point.mean for point in found.values()) <= BARRIER,
+            f"{PRINTED_AT}: capped",
+        ),
+        *curve_claims(
+            points,
+            SET_NAMES,
+            f"rank levels off near 0.63, within {NEAR}.",
+            levels_near,
+            f"{PRINTED_AT}, with §2.1; {NEAR} is our measure",
+        ),
+        *alike_claims(points, "the three sets have similar curves", PRINTED_AT),
         *full_claims(points, SET_NAMES),
-    )
-    remarks = (part_used(answers.rows()), sizes_remark(answers), _OPEN, _WHY)
-    return Presentation(
-        panels=tuple(reading_panels(answers, points, SET_NAMES)),
-        tables=(levels_table(answers, points, SET_NAMES, "dataset"),),
-        claims=claims if real else (),
-        remarks=remarks if real else (SMALLER, *remarks[:2]),
-    )
+    ]
+
+
+def _present(answers: Answers) -> Presentation:
+    return present_readings(answers, "dataset", SET_NAMES, _claims, (_OPEN, _WHY))
 
 
 _OPEN = (
@@ -85,8 +90,6 @@ _WHY = (
 )
 
 FIGURE_2B = Exhibit(
-    name="rank2026/figure_2b",
-    title="Figure 2b: rank against the head dimension on real images",
     caption="First-layer rank over length on standardised images of CIFAR-10, CIFAR-100 and "
     "SVHN (width 384, T = √d_h, ε = 1e-8, float64), for N(0, 1) weights (left) and the model's "
     "own initialisation (right). Bands: one standard deviation of single matrices. Thin line: "

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from headwise.papers.exhibit import Answers, Exhibit
-from headwise.papers.kinds.rank_sweep import RankSweep
+from headwise.papers.exhibit import Answers
+from headwise.papers.kinds.rank_sweep import Points, RankSweep, alike_and_level
 from headwise.report import Table
 
 #: The whole divisor of the logits: there is no further √d_h.
 TEMPERATURES = (1e-5, 1e-3, 1e-1, 1.0)
+LABEL = "T = {:g}".format
 
 
-def _certainty(answers: Answers) -> tuple[Table, ...]:
-    rows = []
-    for heat in TEMPERATURES:
-        found = answers.rows(kind="measure_rank", temperature=heat)
-        undecided = sum(row["undecided"] for row in found)
-        rows.append(
-            (
-                f"{heat:g}",
-                sum(row["count"] for row in found),
-                undecided,
-                f"{max(row['logit_size'] for row in found):.2g}",
-            )
-        )
-    stressed = frozenset((i, 2) for i, row in enumerate(rows) if row[2])
-    columns = ("T", "matrices", "undecided", "largest root mean square logit")
-    return (Table(columns, tuple(rows), stressed, title="How sure the counts are"),)
+def _certainty(answers: Answers, _: Points) -> tuple[Table, ...]:
+    found = {heat: answers.rows(kind="measure_rank", temperature=heat) for heat in TEMPERATURES}
+    undecided = [sum(row["undecided"] for row in rows) for rows in found.values()]
+    table = (
+        {
+            "T": f"{heat:g}",
+            "matrices": sum(row["count"] for row in rows),
+            "undecided": count,
+            "largest root mean square logit": f"{max(row['logit_size'] for row in rows):.2g}",
+        }
+        for (heat, rows), count in zip(found.items(), undecided, strict=True)
+    )
+    stressed = frozenset((i, 2) for i, count in enumerate(undecided) if count)
+    return (Table.of(table, stressed, title="How sure the counts are"),)
 
 
 _REMARK = (
@@ -34,26 +33,22 @@ _REMARK = (
     "only where two logits of a row are nearly tied. The middle of an undecided count is taken."
 )
 
-SWEEP = RankSweep(
-    field="temperature",
-    values={heat: f"T = {heat:g}" for heat in TEMPERATURES},
+FIGURE_5B = RankSweep(
+    varied="temperature",
+    values=TEMPERATURES,
+    label=LABEL,
     panel="The temperature hardly matters below one",
-    place="Figure 5b",
-    alike=(
+    claims=alike_and_level(
+        LABEL,
         "The temperature hardly matters: at every head dimension all lie within 0.05.",
-        "Figure 5b; 0.05 is our measure",
+        alike_at="Figure 5b",
+        level_at="B.2 and §3.2",
     ),
     tables=_certainty,
-    remarks=lambda *_: _REMARK,
-)
-
-FIGURE_5B = Exhibit(
-    name="rank2026/figure_5b",
-    title="Figure 5b: rank against the head dimension for four temperatures",
-    caption="As Figure 1 (width 384, 100 tokens, batch 32, N(0, 1) weights and inputs, "
+    remarks=lambda answers, points: (_REMARK,),
+).exhibit(
+    "As Figure 1 (width 384, 100 tokens, batch 32, N(0, 1) weights and inputs, "
     "ε = 1e-8, float64), with the whole divisor of the logits fixed. Bands: one standard "
     "deviation of single matrices. Thin line: the finite law of hardmax, the limit T → 0.",
-    questions=SWEEP.questions,
-    present=SWEEP.present,
     printed="Figure 5b",
 )

@@ -6,19 +6,15 @@ from collections.abc import Callable
 
 from headwise.experiments.real_rank import TextRank
 from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale
-from headwise.papers.kinds.rank_sweep import BARRIER, NEAR, SMALLER
+from headwise.papers.kinds.rank_sweep import BARRIER, NEAR, levels_near
 from headwise.papers.kinds.real_ranks import (
     FULL,
-    READINGS,
     Points,
+    curve_claims,
     full_claims,
-    levels_table,
-    part_used,
-    points_by_reading,
-    reading_panels,
+    present_readings,
     real_sweep,
     saturation_claims,
-    sizes_remark,
 )
 from headwise.runs import Spec
 
@@ -49,56 +45,42 @@ def _miniature() -> list[Spec]:
     return real_sweep(TextRank, sizes, (2, 4, 8), seeds=(0, 1), width=(8, 16))
 
 
-def _presenter(layer: int, place: str) -> Callable[[Answers], Presentation]:
+def _presenter(layer: int, printed: str) -> Callable[[Answers], Presentation]:
     def present(answers: Answers) -> Presentation:
-        points = points_by_reading(answers, "width", layer=layer)
-        real = answers.scale is not Scale.MINIATURE
-        claims = (
-            *saturation_claims(points, LABELS, place),
-            *_early_claims(points, layer),
-            *_distinct_claims(answers, points, layer),
-            *full_claims(points, LABELS),
-        )
-        remarks = (part_used(answers.rows()), sizes_remark(answers), _OPEN, _WHY)
-        return Presentation(
-            panels=tuple(reading_panels(answers, points, LABELS)),
-            tables=(levels_table(answers, points, LABELS, "width", layer=layer),),
-            claims=claims if real else (),
-            remarks=remarks if real else (SMALLER, *remarks[:2]),
-        )
+        def claims(points: Points) -> list[Claim]:
+            return [
+                *saturation_claims(points, LABELS, printed),
+                *(_first_layer_claims(answers, points) if layer == 1 else ()),
+                *full_claims(points, LABELS),
+            ]
+
+        return present_readings(answers, "width", LABELS, claims, (_OPEN, _WHY), layer=layer)
 
     return present
 
 
-def _early_claims(points: Points, layer: int) -> list[Claim]:
-    """The head dimension from which the paper finds no more gain; it prints one for layer 1."""
-    if layer != 1:
-        return []
-    return [
-        Claim(
-            f"{words[0].upper()}{words[1:]}, {LABELS[width]}: rank is saturated from d_h = "
-            f"{CRITICAL} on, with at least {FULL:.0%} of the rank at d_h = {max(found)}.",
-            found[CRITICAL].mean >= FULL * found[max(found)].mean,
-            f"§4.1, Figure 3b; {FULL:.0%} is our measure",
-        )
-        for start, words in READINGS.items()
-        for width, found in points[start].items()
-    ]
-
-
-def _distinct_claims(answers: Answers, points: Points, layer: int) -> list[Claim]:
-    """Ours: equal words are equal tokens, so their share lowers the level in the first layer."""
-    if layer != 1:
-        return []
+def _first_layer_claims(answers: Answers, points: Points) -> list[Claim]:
+    """What is printed of the first layer alone, and what we add."""
     rows = answers.rows(layer=1, start="normal(0,1)")
     share = sum(row["distinct"] for row in rows) / len(rows)
+    last = max(HEAD_DIMS)
     return [
-        Claim(
-            f"N(0, 1) weights, {LABELS[width]}: rank at the largest head dimension is near 0.63 "
-            f"of the different words, {BARRIER * share:.2f} of the length, within {NEAR}.",
-            abs(found[max(found)].mean - BARRIER * share) <= NEAR,
-        )
-        for width, found in points["normal(0,1)"].items()
+        *curve_claims(
+            points,
+            LABELS,
+            f"rank is saturated from d_h = {CRITICAL} on, with at least {FULL:.0%} of the rank at "
+            f"d_h = {last}.",
+            lambda found: found[CRITICAL].mean >= FULL * found[last].mean,
+            f"§4.1, Figure 3b; widths, {last} and {FULL:.0%} are ours",
+        ),
+        # Equal words are equal tokens, so their share lowers the level.
+        *curve_claims(
+            {"normal(0,1)": points["normal(0,1)"]},
+            LABELS,
+            "rank at the largest head dimension is near 0.63 of the different words, "
+            f"{BARRIER * share:.2f} of the length, within {NEAR}.",
+            lambda found: levels_near(found, BARRIER * share),
+        ),
     ]
 
 
@@ -120,8 +102,6 @@ def layer_exhibit(letter: str, layer: int) -> Exhibit:
     """Figure 3c or 3d."""
     ordinal = ("first", "second")[layer - 1]
     return Exhibit(
-        name=f"rank2026/figure_3{letter}",
-        title=f"Figure 3{letter}: rank on IMDB in the {ordinal} layer, for four widths",
         caption=f"Rank over length in the {ordinal} layer on IMDB reviews, for four embedding "
         "widths (8 heads, T = √d_h, ε = 1e-8, float64), for N(0, 1) weights (left) and the "
         "model's own initialisation (right). Bands: one standard deviation of single matrices.",

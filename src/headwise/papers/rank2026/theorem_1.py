@@ -12,8 +12,9 @@ from headwise.papers.comparison import FLOOR, NOTHING_TO_MEASURE, STANDARD_ERROR
 from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, grid
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
+from headwise.theory import theorems
 from headwise.theory.barrier import rank_barrier
-from headwise.theory.under_mask import barrier_ratio
+from headwise.theory.law_formula import barrier_ratio
 
 LENGTHS = (8, 16, 32, 64, 128, 256)
 
@@ -103,28 +104,25 @@ def _series(answers: Answers) -> list[tuple[str, list[Row]]]:
 def _curve(name: str, rows: Sequence[Row], bounds: Mapping[int, float]) -> Curve:
     return Curve(
         name,
-        Line(tuple(row["tokens"] for row in rows), tuple(row["mean"] for row in rows)),
+        Line.of({row["tokens"]: row["mean"] for row in rows}),
         spread=tuple(STANDARD_ERRORS * row["stderr"] for row in rows),
-        law=Line(tuple(bounds), tuple(bounds.values())),
+        law=Line.of(bounds),
     )
 
 
 def _bounds(series: Sequence[tuple[str, Sequence[Row]]]) -> Table:
     """Ranks as numbers of columns, and what the finite-n constant adds to (1 − 1/e)n."""
-    lengths = [row["tokens"] for row in series[0][1]]
-    rows = tuple(
-        (
-            n,
-            round((1 - math.exp(-1)) * n, 3),
-            round(rank_barrier(n), 3),
-            round(n * float(barrier_ratio(n)), 3),
-            *(_columns(rows[place]) for _, rows in series),
-        )
-        for place, n in enumerate(lengths)
+    rows = (
+        {
+            "length": n,
+            "(1 − 1/e)n": round((1 - math.exp(-1)) * n, 3),
+            "bound": round(rank_barrier(n), 3),
+            "exact limit of wide heads": round(n * float(barrier_ratio(n)), 3),
+            **{name: _columns(own[i]) for name, own in series},
+        }
+        for i, n in enumerate(row["tokens"] for row in series[0][1])
     )
-    columns = ("length", "(1 − 1/e)n", "bound", "exact limit of wide heads")
-    names = tuple(name for name, _ in series)
-    return Table((*columns, *names), rows, title="Expected rank, ± standard error")
+    return Table.of(rows, title="Expected rank, ± standard error")
 
 
 def _columns(row: Row) -> str:
@@ -133,17 +131,21 @@ def _columns(row: Row) -> str:
 
 def _statements(answers: Answers) -> Table:
     found = answers.rows(kind="check_theorem")
-    rows = tuple(
-        (
-            f"{row['statement']} ({row['place']})",
-            row["hypothesis"],
-            row["says"],
-            f"{row['observed']:.4g} ± {row['stderr']:.2g} {row['sense']} {row['bound']:.4g}",
-            "holds" if row["holds"] and row["hypothesis_met"] else "broken",
-            "rejected" if row["violator_rejected"] else "accepted",
-            row["finding"],
-        )
+    # Words as they are now: rows keep those of the day they were computed.
+    told = {one.label: one for one in theorems.STATEMENTS}
+    rows = (
+        {
+            "statement": f"{one.label} ({one.where})",
+            "if": one.hypothesis,
+            "then": one.conclusion,
+            "simulated and bound": f"{row['observed']:.4g} ± {row['stderr']:.2g} {row['sense']} "
+            f"{row['bound']:.4g}",
+            "verdict": "holds" if row["holds"] and row["hypothesis_met"] else "broken",
+            "violator": "rejected" if row["violator_rejected"] else "accepted",
+            "where print errs": one.finding,
+        }
         for row in found
+        for one in (told[row["statement"]],)
     )
     stressed = frozenset(
         (i, column)
@@ -151,11 +153,7 @@ def _statements(answers: Answers) -> Table:
         for column, well in ((4, row["holds"]), (5, row["violator_rejected"]))
         if not well
     )
-    columns = (
-        *("statement", "if", "then", "simulated and bound"),
-        *("verdict", "violator", "where print errs"),
-    )
-    return Table(columns, rows, stressed, title="Every statement of the rank paper")
+    return Table.of(rows, stressed, title="Every statement of the rank paper")
 
 
 def _claims(answers: Answers, series: Sequence[tuple[str, Sequence[Row]]]) -> tuple[Claim, ...]:
@@ -208,8 +206,6 @@ _REMARK = (
 )
 
 THEOREM_1 = Exhibit(
-    name="rank2026/theorem_1",
-    title="Theorems 1 and 2: the bound on rank, and what leads to it",
     caption="Expected hardmax rank over length by simulation, for orthonormal inputs, almost "
     "orthonormal inputs and independent unit rows; bands are three standard errors. Thin line: the "
     "printed bound with its finite-n constant. Each statement is simulated under its hypothesis, "

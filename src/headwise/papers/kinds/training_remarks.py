@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from headwise.papers.exhibit import Answers, Scale
-from headwise.papers.heads2024.trained import ends_early, shown_field
-from headwise.papers.kinds.trained_rows import Place, survivors
+from headwise.papers.exhibit import Answers, Scale, matching
+from headwise.papers.kinds.protocols import ends_early, shown_field
+from headwise.papers.kinds.trained_rows import Coordinate, survivors
 from headwise.runs import Row
 
 
@@ -81,8 +81,7 @@ def _unlike(curves: Mapping[str, Sequence[Row]]) -> str:
         return ""
     every = {way for ways in alike for way in ways}
     shown = [
-        always or len({way[place] for way in every}) > 1
-        for place, (_, _, always) in enumerate(_SETTINGS)
+        always or len({way[i] for way in every}) > 1 for i, (_, _, always) in enumerate(_SETTINGS)
     ]
     return ", ".join(
         f"{' or '.join(_way_in_words(way, shown) for way in ways)} ({'; '.join(labels)})"
@@ -111,7 +110,7 @@ def epoch_remarks(rows: Iterable[Row]) -> tuple[str, ...]:
     >>> epoch_remarks([row | {"steps": 1000}])
     ()
     """
-    fixed = [row for row in rows if row["protocol"] == "fixed"]
+    fixed = matching(rows, protocol="fixed")
     early = [row for row in fixed if ends_early(row)]
     long = [
         row
@@ -184,7 +183,7 @@ def _learnt_nothing(row: Row) -> bool:
 
 
 def left_out_remark(
-    printed: Mapping[str, Iterable[Place]], trained: Mapping[str, Iterable[Place]]
+    printed: Mapping[str, Iterable[Coordinate]], trained: Mapping[str, Iterable[Coordinate]]
 ) -> tuple[str, ...]:
     """Name the printed settings that were not trained.
 
