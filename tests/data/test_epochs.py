@@ -142,5 +142,5 @@ def test_operations_by_hand():
 
 
 def test_unknown_policy():
-    with pytest.raises(BadInputError, match="expected the policy cifar10 or svhn"):
+    with pytest.raises(BadInputError, match="expected policy 'cifar10' or 'svhn'"):
         auto_augment(pixels(1).float(), "imagenet", generator())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from headwise.data import (
     Vocabulary,
     digits,
-    image_folder,
     patches,
+    read_source,
     read_text,
     standardised,
     tokenizer_file,
@@ -150,8 +150,8 @@ def test_bad_files_get_one_clear_line(tmp_path):
     with pytest.raises(HeadwiseError, match="cannot be opened"):
         read_text(tmp_path / "absent.txt")
     (tmp_path / "pictures").mkdir()
-    with pytest.raises(HeadwiseError, match="holds no picture"):
-        image_folder(tmp_path / "pictures", 8)
+    with pytest.raises(HeadwiseError, match="expected images or texts"):
+        read_source(tmp_path / "pictures")
 
 
 def test_many_pictures_are_sampled_across_subfolders(tmp_path):
@@ -160,5 +160,5 @@ def test_many_pictures_are_sampled_across_subfolders(tmp_path):
         (tmp_path / folder).mkdir()
         for number in range(6):
             image.new("L", (4, 4), shade).save(tmp_path / folder / f"{number}.png")
-    found = image_folder(tmp_path, size=2, most=4)
+    found = read_source(tmp_path, size=2, most=4).values
     assert found.mean((1, 2, 3)).tolist() == [0, 0, 1, 1]

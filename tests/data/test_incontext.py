@@ -79,7 +79,9 @@ def test_samples_are_drawn_and_judged():
 
 @pytest.mark.parametrize(("name", "other"), [("dimensions", "points"), ("points", "dimensions")])
 def test_a_size_below_one_is_refused_and_what_the_hint_names_is_taken(name, other):
-    with pytest.raises(BadInputError, match=f"{name} is 0; pass {name}=1 or more"):
+    with pytest.raises(
+        BadInputError, match=f"expected {name} of at least 1, got 0; pass 1 or more"
+    ):
         InContext(**{name: 0})
     task = InContext(**{name: 1, other: 3})
     x, _ = task.examine(2, stream(0, "x")).inputs

@@ -56,7 +56,7 @@ class TestViT:
             self.model()(tokens(2, 3, 9, 9))
 
     def test_patches_must_tile(self):
-        with pytest.raises(BadInputError, match=r"divides the image size 8, got 3; .* 1, 2, 4"):
+        with pytest.raises(BadInputError, match=r"divides images of 8 × 8, got 3; .* 1, 2, 4"):
             Images(size=8, patch=3, channels=3)
 
 

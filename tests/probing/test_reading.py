@@ -1,5 +1,9 @@
 """Models that torch attends in: its own layers, hand-written blocks, timm."""
 
+import importlib.util
+import sys
+import types
+
 import pytest
 import torch
 from torch import nn
@@ -139,13 +143,50 @@ def test_a_model_without_attention_is_refused_by_all_readers():
         pass  # the model was not called
 
 
-def test_timm_blocks_are_read():
-    timm = pytest.importorskip("timm", reason="needs timm", exc_type=ImportError)
+#: The ways to resize that timm lists when it is imported.
+MODES = ("NEAREST", "BILINEAR", "BICUBIC", "BOX", "HAMMING", "LANCZOS")
+
+
+class Anything(types.ModuleType):
+    """A module that has every name: timm imports torchvision for image files alone."""
+
+    __path__ = ()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        part = sys.modules.get(f"{self.__name__}.{name}")
+        return part or type(name, (nn.Module,), {mode: mode for mode in MODES})
+
+
+TORCHVISION = ["torchvision", "torchvision.datasets", "torchvision.models"]
+TORCHVISION += ["torchvision.models.feature_extraction", "torchvision.ops", "torchvision.ops.misc"]
+TORCHVISION += ["torchvision.transforms", "torchvision.transforms.functional"]
+
+
+@pytest.fixture
+def timm(monkeypatch):
+    """The library timm; without torchvision, which does not load beside the CPU's torch."""
+    if importlib.util.find_spec("timm") is None:
+        pytest.skip("needs timm")
+    if importlib.util.find_spec("torchvision") is None:
+        for name in TORCHVISION:
+            monkeypatch.setitem(sys.modules, name, Anything(name))
+    yield importlib.import_module("timm")
+    for name in [each for each in sys.modules if each.partition(".")[0] == "timm"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_timm_blocks_are_read(timm):
     model = timm.create_model("vit_tiny_patch16_224", img_size=32, depth=2, num_classes=3).eval()
-    images = torch.randn(1, 3, 32, 32)
+    images, maps = torch.randn(1, 3, 32, 32), []
     found = views(model, images)
     assert list(found) == ["blocks.0.attn", "blocks.1.attn"]
-    for block, view in zip(model.blocks, found.values(), strict=True):
-        assert view.shape == (1, 3, 5, 5)
-        assert view.temperature == pytest.approx(block.attn.head_dim**0.5)
     assert len(RankMonitor(images)(model)) == 2
+    for block in model.blocks:  # the oracle: timm's own softmax, which its plain path forms
+        block.attn.fused_attn = False
+        block.attn.attn_drop.register_forward_hook(lambda _, given, __: maps.append(given[0]))
+    model(images)
+    for own, view in zip(maps, found.values(), strict=True):
+        assert view.shape == own.shape == (1, 3, 5, 5)
+        assert torch.allclose(view.matrix().to(own), own, atol=1e-6)

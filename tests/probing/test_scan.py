@@ -240,3 +240,15 @@ def test_a_layer_called_twice_saves_its_parameters_once():
     both, one = summary(found), summary(once)
     assert one.saved_parameters >= 12 * 6 * 2
     assert both.saved_parameters <= one.saved_parameters
+
+
+def test_sentences_say_what_few_and_many_layers_do():
+    facts = summary(scan(mha(HeadGeometry.standard(12, heads=3)), TOKENS))
+    few = replace(facts, heads=8, full_heads=0, using_layers=())
+    told = " ".join(sentences(few))
+    assert "0 of 8 heads have (almost) full rank at 1e-8." in told
+    assert "No layer uses half of its rank; " in told
+    told = " ".join(sentences(replace(few, full_heads=5, using_layers=("a",))))
+    assert "5 of 8 heads have (almost) full rank at 1e-8: at that tolerance rank says" in told
+    assert "1 layer uses at least half of its rank; " in told
+    assert "2 layers use at" in " ".join(sentences(replace(few, using_layers=("a", "b"))))

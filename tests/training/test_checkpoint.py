@@ -1,10 +1,12 @@
 """Runs that stop and go on: the same to the last bit, whatever stopped them."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -100,7 +102,7 @@ def test_a_kill_while_saving_leaves_the_older_checkpoint(tmp_path, monkeypatch):
         file.write(b"half of a checkpoint")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoint.torch, "save", half)
+    monkeypatch.setattr(torch, "save", half)
     with pytest.raises(KeyboardInterrupt):
         stopped_at(7, saving)
     monkeypatch.undo()
@@ -200,6 +202,44 @@ def test_a_file_cut_off_anywhere_is_refused_in_one_line(share, whole_file, tmp_p
 @pytest.mark.parametrize("missing", range(1, 41))
 def test_a_file_without_its_last_bytes_is_refused_in_one_line(missing, whole_file, tmp_path):
     assert one_line(refusal(whole_file[:-missing], tmp_path / "run.pt"))
+
+
+@pytest.mark.parametrize("place", [-200, -4000, -20_000])
+def test_a_changed_bit_is_refused(place, whole_file, tmp_path):
+    """torch reads a tensor with a changed bit, and the run would end at other numbers."""
+    path = tmp_path / "run.pt"
+    with zipfile.ZipFile(io.BytesIO(whole_file)) as archive:
+        largest = max(archive.infolist(), key=lambda part: part.file_size)
+        start = whole_file.index(archive.read(largest))
+    changed = bytearray(whole_file)
+    changed[start + largest.file_size * (place % 7) // 7] ^= 4
+    assert one_line(refusal(changed, path))
+
+
+@pytest.mark.parametrize("lost", ["key", "identity", "state", "generators", "rows"])
+def test_a_checkpoint_without_a_part_is_refused_in_one_line(lost, whole_file, tmp_path):
+    path = tmp_path / "run.pt"
+    content = torch.load(io.BytesIO(whole_file), weights_only=True)
+    del content[lost]
+    torch.save(content, path)
+    with pytest.raises(UnreadableFileError, match="no checkpoint of such a run; remove it"):
+        run(saving=Saving(path, "small"))
+
+
+def test_a_disk_that_refuses_a_checkpoint_is_named_in_one_line(tmp_path):
+    import resource
+
+    saving = Saving(tmp_path / "run.pt", "small")
+    stopped_at(2, saving)
+    before, limits = saving.path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+    try:
+        with pytest.raises(CheckpointError, match=r"cannot be written \(.*\); free some space"):
+            stopped_at(3, saving)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert saving.path.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["run.pt"]
 
 
 def test_another_file_of_torch_is_refused(tmp_path):

@@ -21,7 +21,6 @@ from headwise.models import (
 )
 from headwise.randomness import stream
 from headwise.training import AdamW, Ensemble, Fixed, Settings
-from headwise.training.encoder import StackedEncoder
 from headwise.training.optimiser import rate_share
 from headwise.training.stacking import StackedModules
 
@@ -139,9 +138,8 @@ def test_members_differ(case):
 
 
 def test_known_kinds_have_a_written_out_form_and_others_are_vectorised():
-    assert isinstance(ensemble("three ranks").forward, StackedEncoder)
-    assert not isinstance(ensemble("images").forward, StackedModules)
-    assert not isinstance(ensemble("in context, three numbers of heads").forward, StackedModules)
+    for known in ("three ranks", "concatenated", "images", "in context, three numbers of heads"):
+        assert not isinstance(ensemble(known).forward, StackedModules)
     assert isinstance(ensemble("scalar heads of words").forward, StackedModules)
 
 

@@ -1,13 +1,11 @@
 """The written-out models give what the models themselves give, and the same gradients."""
 
-from functools import partial
-
 import pytest
 import torch
 from benchmarks.advice.datasets import IMDB_LENGTH, IMDB_VOCABULARY
 from benchmarks.advice.tasks import BENCHES
 
-from headwise.attention import HeadGeometry, HeadMean, LearnedAdditive, Rotary, mha
+from headwise.attention import HeadGeometry, LearnedAdditive, Rotary
 from headwise.models import Decoder, EncoderStack, Style
 from headwise.training import linear_maps
 from headwise.training.linear_maps import linear_map, weight_gradient
@@ -75,7 +73,6 @@ def encoder(**more):
         lambda: encoder(position=Rotary(4)),
         lambda: encoder(style=Style(biases="none")),
         lambda: encoder(norm="rms"),
-        lambda: encoder(style=Style(attention=partial(mha, combination=HeadMean(2)))),
         lambda: EncoderStack(HeadGeometry(8, 2, 1, 4, 4), depth=1, mlp_width=16),
     ],
 )

@@ -12,7 +12,7 @@ from headwise.data.epochs import (
     cut_validation,
 )
 from headwise.data.hugging_face_sets import read_hugging_face
-from headwise.data.images import LabelledImages, digits, image_folder, patches, standardised
+from headwise.data.images import LabelledImages, digits, patches, standardised
 from headwise.data.incontext import Curriculum, InContext
 from headwise.data.neighbours import (
     BiasedNearestNeighbour,
@@ -39,6 +39,7 @@ from headwise.data.sets import (
     open_texts,
     require_sets,
 )
+from headwise.data.sources import Source, read_source
 from headwise.data.tasks import Batch, Drawn, Task
 from headwise.data.text import Vocabulary, read_text, tokenizer_file, windows
 
@@ -64,6 +65,7 @@ __all__ = [
     "Planted",
     "Points",
     "Samples",
+    "Source",
     "Standardised",
     "Task",
     "TextSet",
@@ -76,7 +78,6 @@ __all__ = [
     "data_folder",
     "digits",
     "effective_dimension",
-    "image_folder",
     "open_images",
     "open_texts",
     "patches",
@@ -84,6 +85,7 @@ __all__ = [
     "read_cifar100",
     "read_hugging_face",
     "read_imdb",
+    "read_source",
     "read_svhn",
     "read_text",
     "require_sets",

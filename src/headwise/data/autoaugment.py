@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from headwise.errors import BadInputError, needs_extra
+from headwise.checks import one_of
+from headwise.errors import needs_extra
 
 PolicyName = Literal["cifar10", "svhn"]
 
@@ -102,10 +103,7 @@ def _stages(policy: str) -> tuple[_Stage, ...]:
     except ImportError:
         raise needs_extra("kornia", "vision") from None
     tables = {"cifar10": cifar10_policy, "svhn": svhn_policy}
-    if policy not in tables:
-        raise BadInputError(
-            f"expected the policy cifar10 or svhn, got {policy!r}", hint="choose one of them"
-        )
+    one_of("policy", policy, tables)
     return tuple(_stage([pair[place] for pair in tables[policy]]) for place in (0, 1))
 
 

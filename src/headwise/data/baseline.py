@@ -30,7 +30,7 @@ def trivial_error(
         seed: The seed of the sequences.
 
     Returns:
-        The mean squared error.
+        The squared length of the error, averaged over all points.
 
     Example:
         >>> round(trivial_error(64, 4), 2)

@@ -26,7 +26,7 @@ from headwise.data.epochs import (
 from headwise.data.images import digits
 from headwise.data.official import TextSet
 from headwise.data.sets import CLASSES, KNOWN_SETS, open_images, open_texts
-from headwise.data.text import Vocabulary
+from headwise.data.text import Vocabulary, encode_all
 from headwise.errors import BadInputError
 
 #: Training samples of every set as published.
@@ -70,7 +70,7 @@ def image_task(
         label_smoothing: The share of a label that goes to all classes alike.
 
     Returns:
-        The task.
+        A task of epochs, with parts to train on, to validate and to test.
 
     Example:
         >>> task = image_task("digits", digits_as_images())
@@ -99,7 +99,7 @@ def text_task(source: Source, device: str = "cpu", label_smoothing: float = 0.1)
         label_smoothing: The share of a label that goes to all classes alike.
 
     Returns:
-        The task.
+        A task of epochs, with parts to train on, to validate and to test.
 
     Example:
         >>> text_task(digits_as_words()).parts.test.inputs[0].shape
@@ -143,7 +143,7 @@ def image_source(name: str, folder: Path | str, per_class: int | None = None) ->
             images; None takes the whole published set.
 
     Returns:
-        The samples.
+        Training and test samples: images (count, channels, side, side) with their labels.
 
     Raises:
         BadInputError: The files hold less than was asked for.
@@ -211,7 +211,7 @@ def _text_source(name: str, folder: Path, length: int, per_class: int | None) ->
     words = Vocabulary.of("\n".join(without_breaks(found, "train")), "word")
     parts = []
     for part in ("train", "test"):
-        ids, lengths = words.encode_all(without_breaks(found, part), length)
+        ids, lengths = encode_all(words.encode, without_breaks(found, part), length)
         labels = torch.from_numpy(getattr(found, part).labels)
         parts.append(Labelled((ids.int(), lengths.int()), labels))
     return _first(name, Source(*parts), per_class), words.size

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headwise.checks import dividing_patch
 from headwise.errors import BadInputError, UnreadableFileError, needs_extra
 from headwise.shapes import Float, Int
 
@@ -19,8 +20,8 @@ from headwise.shapes import Float, Int
 #: They are a file of the package: 45 kB, instead of a whole library as a dependency.
 DIGITS = Path(__file__).with_name("digits.npz")
 
-#: Names of picture files that a folder is searched for.
-PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+#: Endings of picture files.
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
 
 #: A larger picture would take more than a gigabyte while it is read.
 MOST_PIXELS = 2**26
@@ -97,18 +98,12 @@ def patches(images: Float[Tensor, "b c s t"], side: int) -> Float[Tensor, "b n w
         >>> patches(digits().images, 2).shape
         torch.Size([1797, 16, 4])
     """
-    height, width = images.shape[-2:]
-    fits = [p for p in range(1, min(height, width) + 1) if height % p == 0 and width % p == 0]
-    if side not in fits:
-        raise BadInputError(
-            f"patches of {side} do not tile images of {height} × {width}",
-            hint=f"choose a patch from {', '.join(map(str, fits))}",
-        )
+    dividing_patch(side, *images.shape[-2:])
     # The same numbers as unfold, in one copy: that starts its threads again for every image.
     return torch.nn.functional.pixel_unshuffle(images, side).flatten(2).mT.contiguous()
 
 
-def refuse_channels_last(images: Float[Tensor, "b c s t"]) -> None:
+def refuse_channels_last(shape: Sequence[int]) -> None:
     """Raise if the last axis of images, instead of the second, looks like channels.
 
     Square maps of many channels, such as 4 × 4, are accepted.
@@ -116,51 +111,22 @@ def refuse_channels_last(images: Float[Tensor, "b c s t"]) -> None:
     Raises:
         BadInputError: If channels come last.
     """
-    _, second, third, last = images.shape
+    _, second, third, last = shape
     if last in CHANNELS and second not in CHANNELS and third != last:
         raise BadInputError(
-            f"images of shape {tuple(images.shape)} seem to have their channels last",
+            f"images of shape {tuple(shape)} seem to have their channels last",
             hint="pass (batch, channels, height, width), for example array.transpose(0, 3, 1, 2)",
         )
 
 
-def image_folder(folder: Path | str, size: int, most: int = 256) -> Float[Tensor, "b c s t"]:
-    """Read up to ``most`` pictures of a folder and its subfolders. Needs pillow.
-
-    Files are taken at equal distances through their sorted names, so that all subfolders (often
-    classes) are seen.
-
-    Args:
-        folder: The folder.
-        size: The side to which each picture is scaled.
-        most: The most pictures to read.
-
-    Returns:
-        (b, channels, size, size), numbers from 0 to 1.
-
-    Raises:
-        UnreadableFileError: If the folder has no picture, or one is damaged.
-
-    Example:
-        >>> import tempfile
-        >>> from PIL import Image
-        >>> place = tempfile.mkdtemp()
-        >>> Image.new("RGB", (9, 7)).save(f"{place}/black.png")
-        >>> image_folder(place, size=4).shape
-        torch.Size([1, 3, 4, 4])
-    """
-    folder = Path(folder)
-    files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in PICTURES)
-    if not files:
-        raise UnreadableFileError(
-            f"{folder} holds no picture", hint=f"files should end in {', '.join(PICTURES)}"
-        )
-    chosen = [files[i * len(files) // most] for i in range(most)] if len(files) > most else files
-    return torch.stack(image_files(chosen, size))
+def evenly(files: Sequence[Path], most: int) -> list[Path]:
+    """Take up to ``most`` files at equal distances, so that all subfolders are seen."""
+    count = min(most, len(files))
+    return [files[number * len(files) // count] for number in range(count)]
 
 
-def image_files(files: Sequence[Path], size: int) -> list[Tensor]:
-    """Read pictures, each scaled to ``size``; needs pillow."""
+def image_files(files: Sequence[Path], height: int, width: int) -> Float[Tensor, "b c s t"]:
+    """Read pictures, each scaled to a height and a width; needs pillow."""
     try:
         from PIL import Image
     except ImportError:
@@ -174,11 +140,12 @@ def image_files(files: Sequence[Path], size: int) -> list[Tensor]:
                 # Before decoding: a file of a few bytes may claim any size.
                 if math.prod(image.size) > MOST_PIXELS:
                     raise ValueError("too many pixels")
-                pixels = np.asarray(image.convert("RGB").resize((size, size)), dtype=np.float64)
+                small = image.convert("RGB").resize((width, height), Image.Resampling.BICUBIC)
+                pixels = np.asarray(small, dtype=np.float64)
         except (OSError, SyntaxError, ValueError, MemoryError, Image.DecompressionBombError):
             raise UnreadableFileError(
                 f"{file} is not a picture of at most {MOST_PIXELS:,} pixels that can be read",
                 hint="remove it, or scale it down and save it again",
             ) from None
         found.append(torch.from_numpy(pixels / 255).permute(2, 0, 1))
-    return found
+    return torch.stack(found)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from headwise.checks import whole
 from headwise.data.tasks import Batch, Drawn, normal
-from headwise.errors import BadInputError
 
 #: The share of its 500,000 steps after which the paper has 20 dimensions and 41 points in use.
 PAPER_SHARE = 0.06
@@ -72,10 +72,9 @@ class InContext(Drawn):
     curriculum: Curriculum = Curriculum()
 
     def __post_init__(self) -> None:
-        for name, size in (("dimensions", self.dimensions), ("points", self.points)):
-            # A curriculum that begins with more than there is begins with all of it.
-            if size < 1:
-                raise BadInputError(f"{name} is {size}", hint=f"pass {name}=1 or more")
+        # A curriculum that begins with more than there is begins with all of it.
+        whole("dimensions", self.dimensions)
+        whole("points", self.points)
 
     def for_steps(self, steps: int, share: float | int = PAPER_SHARE) -> InContext:
         """The same task, everything in use after this share of a run of so many steps."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from headwise.checks import whole
 from headwise.data.points import UNIFORM, Points
 from headwise.data.tasks import Batch, Drawn, normal
 from headwise.errors import BadInputError
@@ -24,7 +25,8 @@ class _AmongPoints(Drawn):
     points: Points = UNIFORM
 
     def __post_init__(self) -> None:
-        _refuse_below(width=(self.width, 2), tokens=(self.tokens, 2))
+        whole("width", self.width, 2)
+        whole("tokens", self.tokens, 2)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class OrthonormalPairs(Drawn):
     width: int = 64
 
     def __post_init__(self) -> None:
-        _refuse_below(width=(self.width, 2))
+        whole("width", self.width, 2)
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
         """N(0, 1) for both points and the query."""
@@ -136,7 +138,7 @@ class BiasedNearestNeighbour(Drawn):
     biases: tuple[float | int, ...] = (0.5, 0.0)
 
     def __post_init__(self) -> None:
-        _refuse_below(width=(self.width, 2))
+        whole("width", self.width, 2)
         if len(self.biases) != 2 or not all(map(math.isfinite, self.biases)):
             raise BadInputError(
                 f"biases are {self.biases}", hint="pass two finite numbers, one for each point"
@@ -178,9 +180,3 @@ def orthonormal(noise: Float[Tensor, "*b 2 d"]) -> Float[Tensor, "*b 2 d"]:
 
 def _pick(points: Tensor, chosen: Tensor) -> Tensor:
     return points.gather(-2, chosen.unsqueeze(-1).expand(*chosen.shape, points.shape[-1]))
-
-
-def _refuse_below(**sizes: tuple[int, int]) -> None:
-    for name, (size, least) in sizes.items():
-        if size < least:
-            raise BadInputError(f"{name} is {size}", hint=f"pass {name}={least} or more")

@@ -98,7 +98,7 @@ def read_plain_pickle(path: Path) -> dict[str, Any]:
         path: The file.
 
     Returns:
-        The dictionary.
+        Plain values and numpy arrays by their names.
 
     Raises:
         UnreadableFileError: The file is absent, damaged, or not a dictionary.

@@ -196,7 +196,7 @@ def open_texts(name: str, folder: Path | str) -> TextSet:
         folder: Where the official files lie, or a folder ``imdb`` written by ``datasets``.
 
     Returns:
-        The set.
+        A ``TextSet`` with the texts and labels of its training and test parts.
 
     Raises:
         BadInputError: There is no such set of texts, or a file holds something else.

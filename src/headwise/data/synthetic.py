@@ -31,13 +31,10 @@ _Sampler = Callable[[tuple[int, ...], torch.Generator], Tensor]
 def random_tokens(
     law: InputLaw, shape: tuple[int, ...], generator: torch.Generator
 ) -> Float[Tensor, "*batch n d"]:
-    """Draw tokens with independent entries in float64, on the generator's device.
+    """Return tokens with independent entries in float64, drawn on the generator's device.
 
     In the mixed distributions the first half of a token's entries follows the first distribution
     and the second half the other.
-
-    Returns:
-        The tokens.
 
     Raises:
         BadInputError: If the distribution is unknown.

@@ -17,6 +17,10 @@ from headwise.errors import BadInputError, UnreadableFileError, needs_extra
 from headwise.shapes import Int
 
 Level = Literal["character", "word"]
+Encode = Callable[[str], Int[Tensor, " n"]]
+
+#: Endings of text files.
+TEXTS = (".txt", ".text", ".md", ".py")
 
 #: A word, or a single mark that is neither a word nor a space.
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -65,30 +69,39 @@ class Vocabulary:
         found = [self.ids.get(symbol, 0) for symbol in _symbols(text, self.level)]
         return torch.tensor(found, dtype=torch.int64)
 
-    def encode_all(self, texts: Sequence[str], length: int) -> tuple[Tensor, Tensor]:
-        """The ids of many texts, each cut to its first and last ``length / 2`` symbols.
 
-        Args:
-            texts: The texts.
-            length: How many symbols to keep of each; shorter texts are filled up with 0.
+def encode_all(encode: Encode, texts: Sequence[str], length: int) -> tuple[Tensor, Tensor]:
+    """The ids of many texts, each cut to its first and last ``length / 2``.
 
-        Returns:
-            The ids (texts, length) and how many of each row are real, at least 1.
+    Returns:
+        The ids (texts, length), filled up with 0, and how many of each row are real, at least 1.
 
-        Example:
-            >>> words = Vocabulary.of("a b c d e", level="word")
-            >>> words.encode_all(["a b c d e", "e"], length=4)[0].tolist()
-            [[1, 2, 4, 5], [5, 0, 0, 0]]
-        """
-        rows = torch.zeros(len(texts), length, dtype=torch.int64)
-        lengths = torch.ones(len(texts), dtype=torch.int64)
-        for row, text in enumerate(texts):
-            ids = self.encode(text)
-            if len(ids) > length:
-                ids = torch.cat([ids[: length - length // 2], ids[-(length // 2) :]])
-            rows[row, : len(ids)] = ids
-            lengths[row] = max(1, len(ids))
-        return rows, lengths
+    Example:
+        >>> words = Vocabulary.of("a b c d e", level="word")
+        >>> encode_all(words.encode, ["a b c d e", "e"], length=4)[0].tolist()
+        [[1, 2, 4, 5], [5, 0, 0, 0]]
+    """
+    rows = torch.zeros(len(texts), length, dtype=torch.int64)
+    lengths = torch.ones(len(texts), dtype=torch.int64)
+    for row, text in enumerate(texts):
+        ids = encode(text)
+        if len(ids) > length:
+            ids = torch.cat([ids[: length - length // 2], ids[len(ids) - length // 2 :]])
+        rows[row, : len(ids)] = ids
+        lengths[row] = max(1, len(ids))
+    return rows, lengths
+
+
+def encoder_of(text: str, tokenizer: str) -> tuple[Encode, int]:
+    """Encode as ``tokenizer`` says: "character", "word" or the path of a tokenizer.json.
+
+    Returns:
+        A function from text to ids, and the number of ids; symbols are numbered as in ``text``.
+    """
+    if tokenizer not in ("character", "word"):
+        return tokenizer_file(tokenizer)
+    found = Vocabulary.of(text, tokenizer)
+    return found.encode, found.size
 
 
 def _symbols(text: str, level: Level) -> Sequence[str]:
@@ -102,7 +115,7 @@ def _symbols(text: str, level: Level) -> Sequence[str]:
     )
 
 
-def tokenizer_file(path: Path | str) -> tuple[Callable[[str], Int[Tensor, " n"]], int]:
+def tokenizer_file(path: Path | str) -> tuple[Encode, int]:
     """Read a Hugging Face tokenizer.json. Needs the package tokenizers.
 
     Truncation, padding and special tokens that the file asks for are not applied.
@@ -160,7 +173,7 @@ def read_text(path: Path | str) -> str:
         path: The file.
 
     Returns:
-        The text.
+        The whole content of the file as one string.
 
     Raises:
         BadInputError: If it is empty or not UTF-8.
@@ -195,7 +208,7 @@ def windows(ids: Int[Tensor, " n"], length: int, most: int = 256) -> Int[Tensor,
         most: The most windows.
 
     Returns:
-        The windows, (b, length).
+        Ids (b, length), one window in each row, with b at most ``most``.
 
     Raises:
         BadInputError: If the text is shorter than one window.

@@ -141,6 +141,8 @@ def _fields(source: Any) -> tuple[dict[str, Any], str]:
 def _loaded(path: Path) -> dict[str, Any]:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UnreadableFileError(f"there is no file {path}", hint="pass a config.json") from None
     except OSError as error:
         raise UnreadableFileError(
             f"{path} cannot be opened ({error.strerror})", hint="check the path and its permissions"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from headwise.errors import BadInputError, needs_extra
+from headwise.arrays import read_array
+from headwise.arrays.formats import ARRAYS
+from headwise.data.images import PICTURES, image_files
+from headwise.errors import BadInputError
 
 Batch = dict[str, Tensor]
-
-#: Endings of image files.
-IMAGES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"})
 
 
 def takes(model: nn.Module) -> frozenset[str]:
@@ -64,7 +64,7 @@ def text_batch(tokenizer: Any, text: str, *, length: int, batch: int) -> Batch:
         Token ids and, for several sequences, the attention mask.
 
     Raises:
-        BadInputError: The text has fewer than two tokens.
+        BadInputError: The text has fewer than two tokens, or the tokenizer knows few of them.
     """
     given: dict[str, Any] = {"truncation": True, "max_length": length}
     found = tokenizer(text, **given, return_overflowing_tokens=batch > 1)
@@ -74,7 +74,22 @@ def text_batch(tokenizer: Any, text: str, *, length: int, batch: int) -> Batch:
         raise BadInputError(
             "expected a text of at least two tokens, got fewer", hint="pass a longer text"
         )
+    refuse_unknown(tokenizer, [each for row in rows for each in row])
     return padded(rows, getattr(tokenizer, "pad_token_id", None) or 0)
+
+
+def refuse_unknown(tokenizer: Any, ids: Sequence[int]) -> None:
+    """Refuse text of which the tokenizer knows less than half."""
+    unknown: Any = getattr(tokenizer, "unk_token_id", None)
+    special = {*getattr(tokenizer, "all_special_ids", ())} - {unknown}
+    words = [each for each in ids if each not in special]
+    count = words.count(unknown)
+    if 0 < len(words) <= 2 * count:
+        raise BadInputError(
+            f"expected text that the tokenizer knows, got {count:,} unknown tokens of "
+            f"{len(words):,}",
+            hint="pass text in the model's language, and save its own tokenizer beside it",
+        )
 
 
 def padded(rows: list[list[int]], pad: int = 0) -> Batch:
@@ -117,9 +132,7 @@ def ids_batch(file: str | Path, vocabulary: int | None, *, length: int, batch: i
 
 
 def _read_ids(file: Path) -> list[list[int]]:
-    from headwise.arrays import read_array
-
-    if file.suffix in (".npy", ".npz", ".pt", ".pth", ".safetensors"):
+    if file.suffix in ARRAYS:
         found = read_array(file)
         if found.is_floating_point() or found.ndim not in (1, 2):
             raise BadInputError(
@@ -168,36 +181,26 @@ def image_batch(
         batch: How many images.
 
     Returns:
-        The pixels.
+        What the model is called with: ``pixel_values`` (batch, channels, height, width).
 
     Raises:
         BadInputError: The folder has no images.
         MissingExtraError: pillow is not installed.
-    """  # noqa: DOC501
-    try:
-        from PIL import Image
-    except ImportError:
-        raise needs_extra("pillow", "vision") from None
-    import numpy
-
-    place = Path(folder)
-    files = [each for each in sorted(place.glob("*")) if each.suffix.lower() in IMAGES][:batch]
+        UnreadableFileError: An image is damaged.
+    """
+    files = [each for each in sorted(Path(folder).glob("*")) if each.suffix.lower() in PICTURES]
     if not files:
         raise BadInputError(
             f"expected a folder with images, got {str(folder)!r}", hint="pass PNG or JPEG files"
         )
     config: Any = model.config
     height, width = _image_size(getattr(config, "vision_config", config))
-    arrays = []
-    for file in files:
-        with Image.open(file) as image:
-            small = image.convert("RGB").resize((width, height), Image.Resampling.BICUBIC)
-            arrays.append(torch.from_numpy(numpy.asarray(small).copy()).permute(2, 0, 1))
+    images = image_files(files[:batch], height, width).float()
     mean, deviation = (
         torch.tensor(settings.get(name) or [0.5] * 3).reshape(3, 1, 1)
         for name in ("image_mean", "image_std")
     )
-    return {"pixel_values": (torch.stack(arrays) / 255 - mean) / deviation}
+    return {"pixel_values": (images - mean) / deviation}
 
 
 def _image_size(config: Any) -> tuple[int, int]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 from torch import nn
@@ -16,6 +19,9 @@ from headwise.memory import available_bytes, readable_bytes
 
 #: A model on the hub: a name, or an owner and a name.
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
+
+#: How long to wait for the hub.
+HUB_SECONDS = 5.0
 
 #: What a forward pass needs beside the weights, as a share of them.
 OVERHEAD = 1.25
@@ -47,7 +53,7 @@ def find_source(model: str | Path) -> Source:
         model: A path or an id such as "owner/name".
 
     Returns:
-        Where it lies.
+        A folder or a hub id, and the GGUF file in it if it is one.
 
     Raises:
         BadInputError: There is no such model, or a folder has neither a config nor a GGUF file.
@@ -56,6 +62,11 @@ def find_source(model: str | Path) -> Source:
     if path.is_file():
         if path.suffix == ".gguf":
             return Source(str(path.parent), path.name)
+        if path.name != "config.json":
+            raise BadInputError(
+                f"expected a folder, a GGUF file or a hub id, got the file {str(model)!r}",
+                hint="pass the folder that save_pretrained wrote",
+            )
         path = path.parent
     if not path.exists():
         if HUB_ID.fullmatch(str(model)):
@@ -93,17 +104,25 @@ def load_model(source: Source, *, dtype: torch.dtype | None = None) -> nn.Module
     library = transformers()
     if source.gguf is not None:
         _need_gguf()
-    config = _from(source, library.AutoConfig)
+    config = from_pretrained(source, library.AutoConfig)
     _refuse_too_large(source, config, dtype)
     if source.gguf is not None and dtype is None:
         dtype = torch.float32  # the weights are unpacked from a few bits
     chosen: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
-    return _from(source, library.AutoModel, **chosen).eval()
+    return from_pretrained(source, library.AutoModel, **chosen).eval()
 
 
-def load_tokenizer(source: Source) -> Any:
-    """Load the tokenizer of a model, or raise BadInputError if it has none."""
-    return _from(source, transformers().AutoTokenizer, "a tokenizer")
+def load_tokenizer(source: Source, hint: str = "save the tokenizer there") -> Any:
+    """Load the tokenizer of a model, or raise BadInputError with this hint if it has none."""
+    found = from_pretrained(source, transformers().AutoTokenizer, "a tokenizer")
+    # transformers makes up an empty one if its files are missing. Some models need no files.
+    names = sorted(set(getattr(found, "vocab_files_names", {}).values()))
+    folder = source.folder if source.gguf is None else None
+    if names and folder is not None and not any((folder / name).exists() for name in names):
+        raise BadInputError(
+            f"{source.place!r} contains no tokenizer (no {' or '.join(names)})", hint=hint
+        )
+    return found
 
 
 def with_new_weights(model: nn.Module, seed: int = 0) -> nn.Module:
@@ -142,9 +161,13 @@ def _need_gguf() -> None:
     del accelerate, gguf
 
 
-def _from(source: Source, kind: Any, what: str = "a checkpoint", **more: Any) -> Any:
+def from_pretrained(source: Source, kind: Any, what: str = "a checkpoint", **more: Any) -> Any:
+    """Load with a class of transformers, or refuse what it cannot load in one line."""
+    given = source.arguments()
+    if source.folder is None and not _hub_answers():
+        given["local_files_only"] = True  # in the cache, or nowhere
     try:
-        return kind.from_pretrained(source.place, **source.arguments(), **more)
+        return kind.from_pretrained(source.place, **given, **more)
     except (OSError, ValueError, KeyError) as error:
         reason = next((line for line in str(error).splitlines() if line), type(error).__name__)
         if source.folder is None:
@@ -154,9 +177,24 @@ def _from(source: Source, kind: Any, what: str = "a checkpoint", **more: Any) ->
                 hint="download the model and pass its folder",
             ) from None
         raise BadInputError(
-            f"expected {what} in {source.place!r}: {reason}",
+            f"expected {what} in {source.place!r}: {reason.rstrip('.')}",
             hint="save the model and its tokenizer into one folder",
         ) from None
+
+
+def _hub_answers() -> bool:
+    """Whether the hub can be reached: one quick try, where the library takes six slow ones."""
+    from huggingface_hub.constants import ENDPOINT
+
+    if getproxies():
+        return True  # only the proxy knows
+    address = urlsplit(ENDPOINT)
+    port = address.port or (80 if address.scheme == "http" else 443)
+    try:
+        with socket.create_connection((address.hostname, port), timeout=HUB_SECONDS):
+            return True
+    except OSError:
+        return False
 
 
 def _refuse_too_large(source: Source, config: Any, dtype: torch.dtype | None) -> None:

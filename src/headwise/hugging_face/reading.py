@@ -19,8 +19,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from headwise.attention.grid import Grid
 from headwise.attention.mask_arguments import recognised_mask
-from headwise.attention.masks import EVERYTHING, Causal, Grid, Mask
+from headwise.attention.masks import EVERYTHING, Causal, Mask
 from headwise.attention.scores import default_temperature
 from headwise.attention.view import AttentionMaps, AttentionView
 from headwise.errors import BadInputError

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from headwise.attention import EVERYTHING, FanIn, Padding
 from headwise.attention.initialisation import empty_linear
+from headwise.checks import dividing_patch
 from headwise.errors import BadInputError
 from headwise.models.transformer import EncoderStack
 from headwise.randomness import stream
@@ -37,12 +38,7 @@ class Images:
     channels: int
 
     def __post_init__(self) -> None:
-        if self.patch < 1 or self.size % self.patch:
-            fits = [p for p in range(1, self.size + 1) if self.size % p == 0]
-            raise BadInputError(
-                f"expected a patch that divides the image size {self.size}, got {self.patch}",
-                hint=f"choose a patch from {', '.join(map(str, fits))}",
-            )
+        dividing_patch(self.patch, self.size, self.size)
 
     @property
     def tokens(self) -> int:

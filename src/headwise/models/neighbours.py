@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from headwise.attention import (
     Stock,
     mha,
 )
+from headwise.checks import one_of
 from headwise.errors import BadInputError
 from headwise.models.transformer import EncoderStack, Mlp, Style
 from headwise.randomness import stream
@@ -67,11 +68,7 @@ class NeighbourShape:
                 f"expected a rank that divides the width {self.width}, got {self.rank}",
                 hint=f"choose a rank from {', '.join(map(str, fits))}",
             )
-        if self.positions not in ("none", "additive", "concatenated"):
-            raise BadInputError(
-                f"expected positions 'none', 'additive' or 'concatenated', got {self.positions!r}",
-                hint="pass one of them",
-            )
+        one_of("positions", self.positions, get_args(Positions))
 
     @property
     def heads(self) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from headwise.errors import BadInputError
+from headwise.checks import one_of
 
 NormName = Literal["layer", "rms", "unit"]
 
@@ -31,12 +31,7 @@ class UnitNorm(nn.Module):
 
 def make_norm(name: NormName, width: int) -> nn.Module:
     """Make a LayerNorm, RMSNorm or UnitNorm of this width."""
+    one_of("norm", name, get_args(NormName))
     if name == "layer":
         return nn.LayerNorm(width)
-    if name == "rms":
-        return nn.RMSNorm(width, eps=1e-6)
-    if name == "unit":
-        return UnitNorm()
-    raise BadInputError(
-        f"expected norm 'layer', 'rms' or 'unit', got {name!r}", hint="pass one of them"
-    )
+    return nn.RMSNorm(width, eps=1e-6) if name == "rms" else UnitNorm()

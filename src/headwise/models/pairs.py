@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from headwise.attention import HeadGeometry, mha
 from headwise.attention.initialisation import FanIn
-from headwise.errors import BadInputError
+from headwise.checks import whole
 from headwise.shapes import Float
 
 
@@ -39,11 +39,7 @@ class CrossShape:
 
     def __post_init__(self) -> None:
         for name in ("width", "heads", "rank", "value_rank"):
-            if getattr(self, name) < 1:
-                raise BadInputError(
-                    f"expected {name} of at least 1, got {getattr(self, name)}",
-                    hint="pass 1 or more",
-                )
+            whole(name, getattr(self, name))
 
     def build(self, seed: int) -> CrossLayer:
         """Build the layer; its initial weights depend only on the seed."""

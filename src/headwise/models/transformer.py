@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from torch import Tensor, nn
 
@@ -21,7 +21,7 @@ from headwise.attention import (
 )
 from headwise.attention.initialisation import empty_linear
 from headwise.attention.projections import Biases
-from headwise.errors import BadInputError
+from headwise.checks import one_of, whole
 from headwise.models.norms import NormName, make_norm
 from headwise.shapes import Float
 
@@ -55,11 +55,7 @@ class Style:
     attention: Callable[..., Attention] = fitting
 
     def __post_init__(self) -> None:
-        if self.placement not in ("pre", "post"):
-            raise BadInputError(
-                f"expected placement 'pre' or 'post', got {self.placement!r}",
-                hint="pass 'pre' (norm before each part) or 'post' (after each sum)",
-            )
+        one_of("placement", self.placement, get_args(Placement))
 
 
 class Mlp(nn.Module):
@@ -126,7 +122,8 @@ class EncoderStack(nn.Module):
         style: Style | None = None,
     ) -> None:
         super().__init__()
-        _refuse_below_one(depth=depth, mlp_width=mlp_width)
+        whole("depth", depth)
+        whole("mlp_width", mlp_width)
         style = style or Style()
         self.geometry, self.position = geometry, position or NoPosition()
         self.blocks = nn.ModuleList(
@@ -196,9 +193,3 @@ def _block(
     given = {} if isinstance(rule, NoPosition) else {"position": rule}
     attention = style.attention(geometry, style.biases, style.initialisation, **given)
     return Block(attention, Mlp(geometry.width, mlp_width, style), norm, style)
-
-
-def _refuse_below_one(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise BadInputError(f"expected {name} of at least 1, got {size}", hint=f"pass {name}=1")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from headwise.checks import whole
 from headwise.errors import ParameterError
 from headwise.hugging_face import inputs as make
 from headwise.hugging_face.loading import (
@@ -64,13 +65,8 @@ class Inputs:
             raise ParameterError(
                 f"expected text, images, ids or random, got {got}", hint="pass one of them"
             )
-        for name in ("length", "batch"):
-            least = 2 if name == "length" else 1
-            if getattr(self, name) < least:
-                raise ParameterError(
-                    f"expected {name} of at least {least}, got {getattr(self, name)}",
-                    hint="pass a larger number",
-                )
+        whole("length", self.length, 2)
+        whole("batch", self.batch)
 
     def made_for(self, model: nn.Module, source: Source) -> make.Batch:
         """Return the batch for a model."""
@@ -80,7 +76,8 @@ class Inputs:
         size = {"length": self._length(model), "batch": self.batch}
         found: make.Batch = {}
         if self.text is not None:
-            found |= make.text_batch(load_tokenizer(source), self.text, **size)
+            tokenizer = load_tokenizer(source, "save the tokenizer there, or pass `ids`")
+            found |= make.text_batch(tokenizer, self.text, **size)
         if self.images is not None:
             settings = preprocessor_settings(source)
             found |= make.image_batch(self.images, model, settings, batch=self.batch)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from headwise.errors import BadInputError
+from headwise.checks import fraction, of_type, one_of, whole
 from headwise.probing.reading import Read, capture
 from headwise.probing.trainers import lightning_callback, transformers_callback
 from headwise.spectra import measure
@@ -104,18 +104,12 @@ class RankMonitor:
         on_collapse: Reaction = "warn",
         log: Log | None = None,
     ) -> None:
-        if every < 1:
-            raise BadInputError(f"every is {every}", hint="pass a whole number of at least 1")
-        if not 0 < collapse < 1:
-            raise BadInputError(
-                f"collapse is {collapse}", hint="pass a share between 0 and 1, for example 0.5"
-            )
-        if on_collapse not in get_args(Reaction):
-            raise BadInputError(
-                f"on_collapse is {on_collapse!r}", hint="choose 'warn', 'stop' or 'ignore'"
-            )
-        self.inputs, self.every, self.collapse = inputs, every, collapse
-        self.on_collapse, self.log = on_collapse, log
+        wanted = "a tensor, a tuple of arguments or a mapping"
+        self.inputs = of_type("`inputs`", inputs, (Tensor, tuple, Mapping), wanted)
+        self.every = whole("`every`", every)
+        self.collapse = fraction("`collapse`", collapse)
+        self.on_collapse = one_of("`on_collapse`", on_collapse, get_args(Reaction))
+        self.log = of_type("`log`", log, (Callable, type(None)), "a function")
         self.rows: list[LayerRank] = []
         self.should_stop = False
         self._first: dict[str, LayerRank] = {}
@@ -151,6 +145,7 @@ class RankMonitor:
     @torch.no_grad()
     def _look(self, model: nn.Module, step: int) -> list[LayerRank]:
         """Measure each layer when it is called, so that no view is kept."""
+        of_type("`model`", model, nn.Module, "a torch module")
         found: list[LayerRank] = []
         modes = [(module, module.training) for module in model.modules()]
         model.eval()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from headwise.attention.masks import Additive, Grid
+from headwise.attention.grid import Grid
+from headwise.attention.masks import Additive
 from headwise.attention.view import AttentionMaps, AttentionView
+from headwise.probing.pictures import head_picture
 from headwise.spectra import LogWeights, measure
 from headwise.spectra.measuring import hardmax_rank
 from headwise.spectra.ranks import numerical_rank
+from headwise.spectra.sources import softmax_matrix
 
 #: A trained head is nearly always full at 1e-8. Dropping every singular value below 1e-2 changes
 #: the output A·V by at most 1 % of ‖V‖₂, about what bfloat16 (2⁻⁸) rounds away.
@@ -32,11 +35,15 @@ Numbers = dict[str, float | None]
 
 @dataclass(frozen=True)
 class HeadNumbers:
-    """The numbers of one head on one sequence, by the names of ``HeadRow``'s fields."""
+    """The numbers of one head on one sequence, by the names of ``HeadRow``'s fields.
+
+    ``picture`` is empty for sequences so long that the matrix is not formed.
+    """
 
     values: Numbers
     excluded: int = 0
     method: str = "dense"
+    picture: dict[str, Any] = field(default_factory=dict)
 
 
 def head_numbers(view: AttentionView | AttentionMaps) -> HeadNumbers:
@@ -49,23 +56,24 @@ def head_numbers(view: AttentionView | AttentionMaps) -> HeadNumbers:
         The numbers, and how many query rows that attend to nothing were left out.
     """
     if isinstance(view, AttentionMaps):
-        return HeadNumbers(_of_maps(view))
+        return _of_maps(view)
     view, excluded = without_masked_rows(view)
     exact = replace(view, queries=view.queries.double(), keys=view.keys.double())
     logits = replace(exact, sinks=None).logits()
-    matrix = exact.matrix()
-    numbers = _of_spectrum(logits if view.sinks is None else matrix, view)
+    matrix = softmax_matrix(logits) if view.sinks is None else exact.matrix()
+    numbers, spectrum = _of_spectrum(logits if view.sinks is None else matrix, view)
     numbers |= {
         "hardmax_rank": float(hardmax_rank(logits)),
         "logit_scale": _deviation(logits.values),
         "output_rank": output_rank(matrix[0, 0], view.values),
     }
-    return HeadNumbers(numbers | pair_numbers(view), excluded)
+    picture = head_picture(matrix[0, 0].cpu(), spectrum)
+    return HeadNumbers(numbers | pair_numbers(view), excluded, picture=picture)
 
 
 def without_masked_rows(view: AttentionView) -> tuple[AttentionView, int]:
     """Return the view without query rows that may attend to nothing, and how many those are."""
-    if "[" not in view.mask.name:  # rules by position leave every query a key
+    if not view.mask.has_tensor:  # rules by position leave every query a key
         return view, 0
     grid = Grid.whole(view.shape, view.queries.device)
     rows = view.mask.allowed(grid).expand(grid.shape)[0, 0].any(-1)
@@ -133,11 +141,12 @@ def law_rank(tokens: int, head_dim: int, mask: str) -> float | None:
     return tokens * expected_rank(tokens, head_dim, mask, method="instant").ratio  # type: ignore[arg-type]
 
 
-def _of_spectrum(source: LogWeights | Tensor, view: Any) -> Numbers:
+def _of_spectrum(source: LogWeights | Tensor, view: Any) -> tuple[Numbers, Tensor]:
+    """Return the numbers that singular values give, and these values."""
     found = measure(source, tolerance=view.tolerance)
     delta = found.rank.delta.reshape(found.epsilon.shape).to(found.epsilon)
     coarse = numerical_rank(found.spectrum, torch.full_like(found.epsilon, COARSE), delta)
-    return {
+    numbers: Numbers = {
         "coarse_rank": float((coarse.low + coarse.high).sum()) / 2,
         "rank_low": float(found.rank.low.sum()),
         "rank_high": float(found.rank.high.sum()),
@@ -147,16 +156,16 @@ def _of_spectrum(source: LogWeights | Tensor, view: Any) -> Numbers:
         "energy_90": float(found.energy_rank(0.9).sum()),
         "tokens": float(min(view.shape[-2:])),
     }
+    return numbers, found.spectrum.values.flatten().cpu()
 
 
-def _of_maps(view: AttentionMaps) -> Numbers:
+def _of_maps(view: AttentionMaps) -> HeadNumbers:
     winners = view.maps[0, 0].argmax(-1)
     unknown = ("logit_scale", "output_rank", "logit_rank", "query_key_rank")
-    return {
-        **_of_spectrum(view.source(), view),
-        "hardmax_rank": float(len(winners.unique())),
-        **dict.fromkeys(unknown),
-    }
+    numbers, spectrum = _of_spectrum(view.source(), view)
+    numbers |= {"hardmax_rank": float(len(winners.unique())), **dict.fromkeys(unknown)}
+    picture = head_picture(view.maps[0, 0].double().cpu(), spectrum)
+    return HeadNumbers(numbers, picture=picture)
 
 
 def _pair_spectrum(left: Tensor, right: Tensor) -> Tensor:

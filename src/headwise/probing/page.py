@@ -52,7 +52,7 @@ def write_report(found: Scan, path: str | os.PathLike[str], title: str, command:
         command: The command to print at the foot.
 
     Returns:
-        The path.
+        The path of the file that was written.
 
     Example:
         >>> import tempfile, torch

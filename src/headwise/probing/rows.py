@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from headwise.errors import needs_extra
 from headwise.probing.heat_map import heat_map
+from headwise.report import data_frame, save
 from headwise.whole_files import write_whole
 
 #: The columns that have one number for each head.
@@ -170,15 +170,9 @@ class Scan:
             A frame with the fields of ``HeadRow`` as columns.
 
         Raises:
-            MissingExtraError: pandas is not installed.
-        """  # noqa: DOC501
-        try:
-            import pandas
-        except ImportError:
-            raise needs_extra("pandas", "frames") from None
-        return pandas.DataFrame(
-            [asdict(row) for row in self.rows], columns=[each.name for each in fields(HeadRow)]
-        )
+            MissingExtraError: If pandas is not installed.
+        """
+        return data_frame(map(asdict, self.rows), [each.name for each in fields(HeadRow)])
 
     def table(self, column: Column = "coarse_rank") -> list[list[float]]:
         """Return one column as layers × heads; NaN where a number is missing.
@@ -221,15 +215,15 @@ class Scan:
 
         Args:
             column: Which number.
-            file: Where to save the figure, if anywhere.
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
 
         Returns:
             The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
         """
-        figure = heat_map(self.table(column), self.layers, TITLES[column])
-        if file is not None:
-            figure.savefig(file, bbox_inches="tight")
-        return figure
+        return save(heat_map(self.table(column), self.layers, TITLES[column]), file)
 
 
 #: The fields that depend on the weights and can be compared with other weights.

@@ -191,7 +191,11 @@ class _Pass:
     kv_heads: dict[str, int] = field(default_factory=dict)
 
     def receive(self, name: str, view: Read) -> None:
-        """Measure the heads of one layer."""
+        """Measure the heads of one layer; the reader need not see the calls of torch in here."""
+        with torch._C.DisableTorchFunction():
+            self._receive(name, view)
+
+    def _receive(self, name: str, view: Read) -> None:
         place = len(self.seen)
         self.seen.append(name)
         if self.asked.layers is not None and not {place, name} & set(self.asked.layers):
@@ -226,7 +230,7 @@ class _Pass:
         for head, found in zip(heads, side_by_side(numbers, heads), strict=True):
             row = _row(name, head, parts[0], found, forms[head])
             if self.stored is not None:
-                self.stored.keep(row, time.perf_counter() - started)
+                self.stored.keep(row, found[0].picture, time.perf_counter() - started)
             started = time.perf_counter()
             yield row
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -16,22 +17,47 @@ from headwise.runs import Answer, Row, Spec, Store
 from headwise.runs.attempt import stamp
 
 
-class ScannedHead(Spec, frozen=True):
-    """One head of one model on one batch; model and batch are named by their contents."""
+def _refuse(self: Spec) -> Row:
+    """Refuse: what a scan stores is measured by ``scan`` alone, which has the model."""
+    raise BadInputError(
+        "expected a scan, got the name of one of its parts", hint="call headwise.scan again"
+    )
+
+
+class _OfScan(Spec, frozen=True):
+    """A part of one scan: model and batch are named by their contents."""
+
+    model: str
+    inputs: str
+
+
+class ScannedModel(_OfScan, frozen=True):
+    """What a person calls the model of a scan, and its size."""
+
+    kind: Literal["scanned_model"] = "scanned_model"
+    revision: Literal[1] = 1
+    ask = _refuse
+
+
+class ScannedHead(_OfScan, frozen=True):
+    """The numbers of one head of one model on one batch."""
 
     kind: Literal["scanned_head"] = "scanned_head"
     revision: Literal[1] = 1
-    model: str
-    inputs: str
     layer: str
     head: int
     longest_dense: int
+    ask = _refuse
 
-    def ask(self) -> Row:
-        """Refuse: a stored head is measured by ``scan`` alone, which has the model."""
-        raise BadInputError(
-            "expected a scan, got the name of one of its heads", hint="call headwise.scan again"
-        )
+
+class PicturedHead(_OfScan, frozen=True):
+    """The spectrum and the attention pattern of one head on the first sequence."""
+
+    kind: Literal["pictured_head"] = "pictured_head"
+    revision: Literal[1] = 1
+    layer: str
+    head: int
+    ask = _refuse
 
 
 class StoredRows:
@@ -39,8 +65,10 @@ class StoredRows:
 
     def __init__(self, store: Store, model: nn.Module, batch: Any, *, longest_dense: int) -> None:
         self._store = store
-        self._model, self._inputs = content_of(model.state_dict()), content_of(batch)
+        named = {"model": content_of(model.state_dict()), "inputs": content_of(batch)}
+        self._scan: dict[str, Any] = named
         self._longest_dense = longest_dense
+        self._keep(ScannedModel(**self._scan), {"name": _name(model), "parameters": _size(model)})
 
     def known(self, layer: str, heads: list[int]) -> dict[int, HeadRow]:
         """Return the rows of a layer that are stored, by head."""
@@ -48,19 +76,28 @@ class StoredRows:
         rows = [HeadRow(**row) for record in found.values() for row in record.rows]
         return {row.head: row for row in rows}
 
-    def keep(self, row: HeadRow, seconds: float) -> None:
-        """Store one row."""
-        spec = self._spec(row.layer, row.head)
-        self._store.put(spec, Answer(spec.key, (asdict(row),), stamp(spec, "cpu", seconds)))
+    def keep(self, row: HeadRow, picture: dict[str, Any], seconds: float) -> None:
+        """Store one row, after its picture: where there is a row, there is a picture."""
+        if picture:
+            self._keep(PicturedHead(**self._scan, layer=row.layer, head=row.head), picture)
+        self._keep(self._spec(row.layer, row.head), asdict(row), seconds)
+
+    def _keep(self, spec: Spec, row: Row, seconds: float = 0.0) -> None:
+        self._store.put(spec, Answer(spec.key, (row,), stamp(spec, "cpu", seconds)))
 
     def _spec(self, layer: str, head: int) -> ScannedHead:
-        return ScannedHead(
-            model=self._model,
-            inputs=self._inputs,
-            layer=layer,
-            head=head,
-            longest_dense=self._longest_dense,
-        )
+        return ScannedHead(**self._scan, layer=layer, head=head, longest_dense=self._longest_dense)
+
+
+def _name(model: nn.Module) -> str:
+    """Return what a person calls a model: the end of the path it came from, or its class."""
+    path = getattr(getattr(model, "config", None), "_name_or_path", None)
+    parts = Path(path).parts[-2:] if isinstance(path, str) else ()
+    return "/".join(parts) or type(model).__name__
+
+
+def _size(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def content_of(value: Any) -> str:

@@ -59,7 +59,7 @@ def summary(found: Scan) -> Summary:
         found: The scan.
 
     Returns:
-        The numbers behind ``sentences``.
+        A ``Summary`` of the heads: the numbers that ``sentences`` puts into words.
 
     Example:
         >>> import torch
@@ -114,16 +114,19 @@ def sentences(facts: Summary) -> Iterator[str]:
         True
     """
     if facts.full_heads is not None:
+        little = ": at that tolerance rank says little about a trained head"
         yield (
-            f"{facts.full_heads} of {facts.heads} heads have (almost) full rank at 1e-8: at that "
-            "tolerance rank says little about a trained head."
+            f"{facts.full_heads} of {facts.heads} heads have (almost) full rank at 1e-8"
+            f"{little if 2 * facts.full_heads > facts.heads else ''}."
         )
     if facts.coarse_share is not None and facts.least_layer is not None:
         name, share = facts.least_layer
+        using = len(facts.using_layers)
+        few = {0: "No layer uses half of its rank", 1: "1 layer uses at least half of its rank"}
+        use = few.get(using, f"{using} layers use at least half of their rank")
         yield (
             f"At 0.01 the mean rank is {facts.coarse_share:.0%} of the {facts.tokens:.0f} tokens. "
-            f"{len(facts.using_layers)} layers use at least half of their rank; {name} uses least, "
-            f"{share:.0%}."
+            f"{use}; {name} uses least, {share:.0%}."
         )
     if facts.barrier_share is not None and facts.law_share is not None:
         yield (

@@ -6,47 +6,18 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from headwise.errors import MissingExtraError, needs_extra
+
+if TYPE_CHECKING:
+    from headwise.probing.monitor import LayerRank, RankMonitor
 
 #: The two names under which Lightning is installed.
 LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
 
 
-@runtime_checkable
-class Row(Protocol):
-    """The ranks of one layer at one step."""
-
-    @property
-    def step(self) -> int:
-        """The training step."""
-        ...
-
-    def as_metrics(self) -> dict[str, float]:
-        """The numbers by name, as loggers take them."""
-        ...
-
-
-@runtime_checkable
-class Monitor(Protocol):
-    """What a callback needs of a ``RankMonitor``."""
-
-    @property
-    def should_stop(self) -> bool:
-        """Whether training should stop."""
-        ...
-
-    def __call__(self, model: Any, step: int | None = None) -> Sequence[Row]:
-        """Look if the step is due."""
-        ...
-
-    def look(self, model: Any, step: int) -> Sequence[Row]:
-        """Look now."""
-        ...
-
-
-def lightning_callback(monitor: Monitor) -> Any:
+def lightning_callback(monitor: RankMonitor) -> Any:
     """A ``lightning.pytorch.Callback`` that looks after each training batch."""
     base = _lightning()
 
@@ -62,7 +33,7 @@ def lightning_callback(monitor: Monitor) -> Any:
             self._log(trainer, monitor(module, trainer.global_step))
             trainer.should_stop = trainer.should_stop or monitor.should_stop
 
-        def _log(self, trainer: Any, rows: Sequence[Row]) -> None:
+        def _log(self, trainer: Any, rows: Sequence[LayerRank]) -> None:
             if trainer.logger is None:
                 return
             for row in rows:
@@ -71,7 +42,7 @@ def lightning_callback(monitor: Monitor) -> Any:
     return LightningRanks()
 
 
-def transformers_callback(monitor: Monitor) -> Any:
+def transformers_callback(monitor: RankMonitor) -> Any:
     """A ``transformers.TrainerCallback`` that looks after each optimiser step."""
     try:
         from transformers import TrainerCallback
@@ -95,7 +66,7 @@ def transformers_callback(monitor: Monitor) -> Any:
             control.should_training_stop = control.should_training_stop or monitor.should_stop
             return control
 
-        def _log(self, args: Any, state: Any, control: Any, rows: Sequence[Row]) -> None:
+        def _log(self, args: Any, state: Any, control: Any, rows: Sequence[LayerRank]) -> None:
             if not rows:
                 return
             logs = {name: value for row in rows for name, value in row.as_metrics().items()}
@@ -112,13 +83,10 @@ def transformers_callback(monitor: Monitor) -> Any:
 
 
 def _calling_handler(callback: Any) -> Any:
-    """Find the trainer's handler of callbacks in the calling frames.
+    """Return the trainer's handler of callbacks from the calling frames, or None.
 
     A callback receives the model and the state but no trainer. The reporters (W&B, TensorBoard) are
     other callbacks, which only the handler knows.
-
-    Returns:
-        The handler, or None.
     """
     from transformers.trainer_callback import CallbackHandler
 

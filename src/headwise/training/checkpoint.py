@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,8 +13,11 @@ import torch
 from headwise.errors import CheckpointError, UnreadableFileError
 from headwise.training.curve import CurveRow
 from headwise.training.state import State
+from headwise.whole_files import read_checkpoint, write_checkpoint
 
 VERSION = 2
+
+START_AGAIN = "remove it to start again"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Saving:
             key: The identity of the run.
 
         Returns:
-            Where to save.
+            A ``Saving`` whose file in the folder is named by a hash of the key.
 
         Example:
             >>> Saving.in_folder(Path("runs"), key="a1b2").path.name
@@ -70,13 +72,7 @@ def save(
         "generators": [generator.get_state() for generator in generators],
         "rows": [asdict(row) for row in rows],
     }
-    saving.path.parent.mkdir(parents=True, exist_ok=True)
-    partial = saving.path.with_name(saving.path.name + ".partial")
-    with partial.open("wb") as file:
-        torch.save(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(saving.path)
+    write_checkpoint(saving.path, content)
 
 
 def resume(
@@ -86,26 +82,24 @@ def resume(
     if not saving.path.exists():
         return ()
     content = _read(saving.path)
-    _refuse_others(content, saving, identity)
-    state.restore(content["state"])
-    for generator, position in zip(generators, content["generators"], strict=True):
-        generator.set_state(position)
-    return tuple(CurveRow(**row) for row in content["rows"])
+    try:
+        _refuse_others(content, saving, identity)
+        state.restore(content["state"])
+        for generator, position in zip(generators, content["generators"], strict=True):
+            generator.set_state(position)
+        return tuple(CurveRow(**row) for row in content["rows"])
+    except CheckpointError:
+        raise
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
+        raise UnreadableFileError(
+            f"{saving.path} is no checkpoint of such a run", hint=START_AGAIN
+        ) from None
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # damaged files raise nearly anything
-        told = [*str(error).splitlines(), type(error).__name__][0]
-        raise UnreadableFileError(
-            f"{path} is no checkpoint that can be read ({told})",
-            hint="remove it to start again",
-        ) from None
+    content = read_checkpoint(path, hint=START_AGAIN)
     if not isinstance(content, dict) or content.get("version") != VERSION:
-        raise UnreadableFileError(
-            f"{path} is no checkpoint of this version", hint="remove it to start again"
-        )
+        raise UnreadableFileError(f"{path} is no checkpoint of this version", hint=START_AGAIN)
     return content
 
 

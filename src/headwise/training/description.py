@@ -17,12 +17,9 @@ LONGEST = 160
 
 
 def described(value: object) -> str:
-    """Describe a value in one line; different values have different lines.
+    """Return a line that describes a value; different values have different lines.
 
     Tensors are described by shape and checksum, on any device.
-
-    Returns:
-        The line.
 
     Example:
         >>> from headwise.data import FarthestNeighbour

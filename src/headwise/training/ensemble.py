@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from headwise.data import Batch, EpochTask, Task
+from headwise.devices import refuse_absent
 from headwise.training.curve import CurveRow
 from headwise.training.description import described
-from headwise.training.device import refuse_absent
-from headwise.training.encoder import StackedEncoder
 from headwise.training.misfits import Builder, refuse_misfits, refuse_no_builder
 from headwise.training.optimiser import FlatParameters, Optimiser
 from headwise.training.precision import exact_products, products, rounded
@@ -184,8 +183,6 @@ def _groups(variants: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _stacked(models: list[nn.Module], groups: list[tuple[int, int]], compiled: bool) -> Stacked:
-    if StackedEncoder.serves(models):
-        return StackedEncoder(models, groups)  # pyright: ignore[reportArgumentType]
     return written_out(models, groups, compiled) or StackedModules(models, groups)
 
 

@@ -37,9 +37,6 @@ def schedule(settings: Settings, warm_ups: Sequence[float | int]) -> Tensor:
 
     Columns: 1 / √(1 − β₂^t), then rate / (1 − β₁^t) for each warm-up. It lies on the device, so
     that a step needs no number from the host.
-
-    Returns:
-        One row per step.
     """
     (first, second), steps = settings.optimiser.betas, settings.steps
     rows = [

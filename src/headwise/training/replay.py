@@ -33,14 +33,11 @@ def replayed(
     generators: Sequence[torch.Generator],
     stream: torch.cuda.Stream | None = None,
 ) -> Replay:
-    """Record ``advance`` as a graph over the same tensors; the state stays as it was.
+    """Return ``advance`` recorded as a graph over the same tensors; the state stays as it was.
 
     The generators take part: each replay continues where the last one ended, as plain calls do. To
     run graphs side by side, record each on its own stream, since products keep one workspace per
     stream.
-
-    Returns:
-        The recorded step.
     """
     before = state.copies()
     drawn = [generator.get_state() for generator in generators]

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import torch
 
+from headwise.devices import device_kind
 from headwise.errors import BadInputError, ParameterError
-from headwise.training.device import can_round, known_device
 
 Precision = Literal["float32", "tf32", "bf16", "float64"]
 Execution = Literal["graph", "compiled", "eager"]
@@ -152,7 +152,7 @@ class Settings:
             **more: The other fields.
 
         Returns:
-            The settings.
+            Settings with the steps, batch, warm-up and steps per epoch that this makes.
 
         Raises:
             BadInputError: There are fewer samples than a batch holds.
@@ -203,7 +203,7 @@ class Settings:
     def _refuse_unknown_words(self) -> None:
         known = ("float32", "tf32", "bf16", "float64")
         _refuse("precision", self.precision, self.precision in known, f"one of {known}")
-        if known_device(self.device).type != "cuda":
+        if device_kind(self.device) != "cuda":
             possible = can_round(self.device, self.precision)
             _refuse("precision", self.precision, possible, "'float32' on a CPU; tf32 needs a GPU")
             _refuse("execution", self.execution, self.execution != "graph", "'eager' on a CPU")
@@ -236,3 +236,8 @@ class Settings:
 def _refuse(name: str, value: object, holds: bool, wanted: str) -> None:
     if not holds:
         raise ParameterError(f"{name}={value!r} does not work", hint=f"pass {wanted}")
+
+
+def can_round(device: str, precision: str) -> bool:
+    """Whether the device supports products in this precision: only GPUs have TF32."""
+    return precision != "tf32" or device_kind(device) == "cuda"

@@ -1,7 +1,7 @@
 """Run many models of one shape as one: stacked parameters, one call.
 
-Any module goes through ``torch.func.vmap``. The heads paper's encoder (``encoder``) and models made
-of an encoder stack (``stacks``) have faster forms without vmap.
+Any module goes through ``torch.func.vmap``. Models made of an encoder stack have a faster form
+without vmap (``stacks``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.func import functional_call, vmap
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
-from headwise.attention.masks import trusted_masks
+from headwise.attention.weighting import trusted_masks
 from headwise.errors import BadInputError
 
 Parameters = Mapping[str, Tensor]

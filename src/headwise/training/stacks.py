@@ -18,8 +18,8 @@ from headwise.attention import (
     EVERYTHING,
     Attention,
     Causal,
-    HeadSum,
     LearnedAdditive,
+    LearnedConcatenated,
     Mask,
     NoPosition,
     Padding,
@@ -30,6 +30,7 @@ from headwise.models import (
     Decoder,
     EncoderStack,
     InContextRegressor,
+    NeighbourEncoder,
     TextClassifier,
     ViTClassifier,
 )
@@ -46,13 +47,10 @@ Groups = Sequence[tuple[int, int]]
 def written_out(
     models: Sequence[nn.Module], groups: Groups, compiled: bool = False
 ) -> Stacked | None:
-    """Make one call for all members, or return None for models that have no such form.
+    """Return one call for all members, or None for models that have no such form.
 
     Variants may differ in the number of heads if heads times rank is the same. A compiled block is
     compiled once and used by every layer.
-
-    Returns:
-        The call, or None.
     """
     kinds = [models[first] for first, _ in groups]
     make = _KINDS.get(type(kinds[0]))
@@ -74,12 +72,12 @@ def _frame(stack: EncoderStack) -> tuple[object, ...]:
     """Return what variants must share besides the shapes of their parameters."""
     first = _blocks(stack)[0]
     parts = (first.mlp.activation, first.mlp_norm, first.attention.weighting, stack.position)
-    return (first.placement, len(stack.blocks), *map(type, parts))
+    return (first.placement, len(stack.blocks), first.attention.factor, *map(type, parts))
 
 
 def _serves(stack: EncoderStack) -> bool:
     """Whether the model has only the parts that this module implements."""
-    return isinstance(stack.position, NoPosition | LearnedAdditive) and all(
+    return isinstance(stack.position, NoPosition | LearnedAdditive | LearnedConcatenated) and all(
         _plain(block.attention)
         and block.mlp.expand.bias is not None
         and isinstance(block.mlp_norm, nn.LayerNorm | UnitNorm)
@@ -98,7 +96,6 @@ def _plain(attention: Attention) -> bool:
         and projection.biases == "all"
         and geometry.kv_heads == geometry.heads
         and isinstance(attention.position, NoPosition)
-        and isinstance(attention.combination, HeadSum)
         and not list(attention.weighting.parameters())
         and not attention.dropout
     )
@@ -126,9 +123,9 @@ class StackedStack:
         first = _blocks(stacks[0])[0]
         self.run_block = torch.compile(self._block, dynamic=False) if compiled else self._block
         self.depth, self.pre = len(stacks[0].blocks), first.placement == "pre"
-        self.weighting = first.attention.weighting
+        self.weighting, self.factor = first.attention.weighting, first.attention.factor
         self.activation = gelu if isinstance(first.mlp.activation, nn.GELU) else torch.relu
-        self.positioned = isinstance(stacks[0].position, LearnedAdditive)
+        self.position = type(stacks[0].position)
         self.variants = [
             _Variant(*group, stack.geometry.heads, _blocks(stack)[0].attention.temperature)
             for stack, group in zip(stacks, groups, strict=True)
@@ -137,8 +134,10 @@ class StackedStack:
     def __call__(self, maps: Maps, tokens: Tensor, mask: Mask = EVERYTHING) -> Tensor:
         """Pass tokens (M, b, n, d) with positions through all blocks; the mask is (M·b, …)."""
         sizes = tokens.shape[1:3]
-        if self.positioned:
-            tokens = tokens + maps["position.table"][:, None, : sizes[1]]
+        if self.position is not NoPosition:
+            table = maps["position.table"][:, None, : sizes[1]].expand(-1, sizes[0], -1, -1)
+            appended = self.position is LearnedConcatenated
+            tokens = torch.cat([tokens, table], dim=-1) if appended else tokens + table
         rows = tokens.flatten(1, 2)
         for layer in range(self.depth):
             rows = self.run_block(maps.below(f"blocks.{layer}").own(), rows, (sizes, mask))
@@ -162,7 +161,8 @@ class StackedStack:
         triples = of_variants(triple, [(v.first, v.end) for v in self.variants])
         pairs = zip(self.variants, triples, strict=True)
         mixed = [self._mixed(variant, own, grid) for variant, own in pairs]
-        return part.linear("output", mixed[0] if len(mixed) == 1 else torch.cat(mixed))
+        joined = mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+        return part.linear("output", joined, self.factor)
 
     def _mixed(self, variant: _Variant, triple: tuple[Tensor, ...], grid: _Grid) -> Tensor:
         """Compute the attention of the members of one variant, (m, b·n, H·r) in and out."""
@@ -178,6 +178,13 @@ class StackedStack:
 
 def _points(model: EncoderStack, stack: StackedStack) -> Stacked:
     return lambda parameters, inputs: stack(Maps(parameters), inputs[0])
+
+
+def _neighbours(model: NeighbourEncoder, stack: StackedStack) -> Stacked:
+    def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
+        return stack(Maps(parameters).below("stack"), inputs[0])[..., : model.shape.width]
+
+    return forward
 
 
 def _image_classifier(model: ViTClassifier, stack: StackedStack) -> Stacked:
@@ -249,4 +256,5 @@ _KINDS: dict[type[nn.Module], Callable[..., Stacked]] = {
     Decoder: _decoder,
     InContextRegressor: _regressor,
     EncoderStack: _points,
+    NeighbourEncoder: _neighbours,
 }
