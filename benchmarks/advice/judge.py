@@ -228,6 +228,7 @@ def _joint_error(by_task: Sequence[Sequence[float]]) -> float:
 def main() -> None:
     """Judge, print, and write the page and the evidence table."""
     from benchmarks.advice.evidence_table import evidence_row, swept_tasks
+    from benchmarks.advice.judge_language import apart_rows
     from benchmarks.advice.lead import LEAD_BEGIN, LEAD_END, lead_table
     from benchmarks.advice.page import report, write_page
 
@@ -236,13 +237,15 @@ def main() -> None:
     parser.add_argument("--inputs", type=Path, default=RECORD)
     parser.add_argument("--page", type=Path, help="put the tables between the marks of this page")
     parser.add_argument("--evidence", type=Path, help="write the table of evidence (JSON) here")
+    parser.add_argument("--apart", type=Path, help="write what single ranks cost (JSON) here")
     parser.add_argument(
         "--language", type=Path, nargs="*", default=sorted(RECORDS.glob("language*.jsonl"))
     )
     given = parser.parse_args()
     rows, inputs = read_rows(given.rows), read_rows([given.inputs])
     text = report(judge(rows, inputs), rows, inputs)
-    tasks = swept_tasks(rows, inputs, read_rows(given.language))
+    language = read_rows(given.language)
+    tasks = swept_tasks(rows, inputs, language)
     lead = lead_table(tasks)
     print(f"{lead}\n\n{text}")
     if given.page is not None:
@@ -251,6 +254,9 @@ def main() -> None:
     if given.evidence is not None:
         lines = ",\n ".join(json.dumps(evidence_row(task)) for task in tasks)
         given.evidence.write_text(f"[{lines}]\n", encoding="utf-8")
+    if given.apart is not None:
+        lines = ",\n ".join(json.dumps(row) for row in apart_rows(language))
+        given.apart.write_text(f"[{lines}]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,16 +15,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.advice.language_jobs import RATE
 from benchmarks.advice.language_tasks import TASKS, Task
 from benchmarks.recording import Row, provenance, read_rows
 
-from headwise.geometry import HeadGeometry
+from headwise.geometry import HeadGeometry, usual
 
 RECORDS = Path(__file__).parent / "records"
 INPUTS = RECORDS / "inputs_language.jsonl"
 
 #: Below this accuracy a recall task has not been learned, so its splits say nothing.
 LEARNED = 0.5
+
+#: Shorter training says too little about ranks: their cost grows with its length.
+FEWEST_STEPS = 2000
 
 Scores = dict[HeadGeometry, dict[int, float]]
 
@@ -54,6 +58,56 @@ def _geometry(row: Row) -> HeadGeometry:
 
 def _splits_the_width(row: Row) -> bool:
     return row["qk_rank"] == row["v_rank"] and row["heads"] * row["qk_rank"] == row["width"]
+
+
+def apart_rows(rows: Sequence[Row]) -> list[Row]:
+    """What a smaller query-key or value rank alone cost, against the usual geometry.
+
+    Of each task the longest training that both have counts.
+    """
+    found = []
+    for name, task in TASKS.items():
+        own = [row for row in rows if row["task"] == name and row["score"] is not None]
+        common = usual(task.shape.width)
+        for geometry in dict.fromkeys(map(_geometry, own)):
+            ranks = sorted((geometry.qk_rank, geometry.v_rank))
+            one_is_smaller = ranks[0] < ranks[1] == common.qk_rank
+            if geometry.heads == common.heads and one_is_smaller:
+                found += _apart_row(task, geometry, common, own)
+    return found
+
+
+def _apart_row(
+    task: Task, geometry: HeadGeometry, usual: HeadGeometry, rows: Sequence[Row]
+) -> list[Row]:
+    by_steps: dict[int, dict[HeadGeometry, dict[int, float]]] = {}
+    for row in rows:
+        if row["rate"] == RATE:
+            own = by_steps.setdefault(row["steps"], {}).setdefault(_geometry(row), {})
+            own[row["seed"]] = row["score"]
+    both = [steps for steps, known in by_steps.items() if {geometry, usual} <= set(known)]
+    if not both or max(both) < FEWEST_STEPS:
+        return []
+    steps = max(both)
+    ours, theirs = by_steps[steps][geometry], by_steps[steps][usual]
+    costs = [ours[seed] - theirs[seed] for seed in sorted(set(ours) & set(theirs))]
+    keys = geometry.qk_rank < usual.qk_rank
+    cached = [one.cache_bytes_per_token() for one in (geometry, usual)]
+    rank = geometry.qk_rank if keys else geometry.v_rank
+    return [
+        {
+            "task": task.name,
+            "kind": task.kind,
+            "part": "keys" if keys else "values",
+            "share": rank / usual.qk_rank,
+            "cache": cached[0] / cached[1],
+            "cost": round(statistics.fmean(costs), 4),
+            "error": round(statistics.stdev(costs) / len(costs) ** 0.5, 4),
+            "unit": "nats",
+            "steps": steps,
+            "held_out": task.held_out,
+        }
+    ]
 
 
 def is_learned(rows: Iterable[Row], task: str) -> bool:

@@ -33,6 +33,9 @@ Key = tuple[str, int, int, int, int, float, int]
 #: Seconds before the end after which no job begins.
 NOT_WORTH_STARTING = 30.0
 
+#: Estimated seconds below which compiling a job takes longer than it saves.
+WORTH_COMPILING = 50.0
+
 SCHEDULE = "constant after 100 steps of warm-up, linear decay over the last fifth"
 
 
@@ -77,7 +80,8 @@ class Session:
         identity = f"{job.name} {job.lengths} {members}"
         path = self.given.checkpoints / f"{_short(identity)}.pt"
         if ensemble.on_gpu:
-            self._accelerate(ensemble)
+            short = job.estimated_seconds(self.given.seeds) < WORTH_COMPILING
+            self._accelerate(ensemble, (False,) if short else (False, True))
         progress = resume(path, identity, ensemble)
         begun = progress.step
 
@@ -100,10 +104,10 @@ class Session:
             path.unlink(missing_ok=True)
         return complete
 
-    def _accelerate(self, ensemble: Ensemble) -> None:
+    def _accelerate(self, ensemble: Ensemble, ways: tuple[bool, ...]) -> None:
         """Take the faster of plain and compiled layers; print what fails and skip it."""
         found: dict[bool, float] = {}
-        wanted = (False, True) if self.compiled is None else (self.compiled,)
+        wanted = (self.compiled,) if self.compiled in ways else ways
         for compiled in wanted:
             try:
                 if compiled:
@@ -122,7 +126,8 @@ class Session:
         best = min(found, key=lambda compiled: found[compiled])
         if best != wanted[-1] or len(found) < len(wanted):
             accelerate(ensemble, best)
-        self.compiled = best
+        if len(ways) > 1:
+            self.compiled = best
 
     def _write(self, job: Job, ensemble: Ensemble, ended: Ended, at: Progress) -> None:
         rows = [
@@ -221,9 +226,10 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 def chosen(given: argparse.Namespace) -> list[Job]:
-    """The jobs whose names hold a wanted part, in order of worth, or all."""
+    """The jobs whose names hold a wanted part, in the order of the parts, or all by worth."""
     parts = given.jobs.split(",") if given.jobs else [""]
-    found = [job for job in JOBS.values() if any(part in job.name for part in parts)]
+    names = dict.fromkeys(name for part in parts for name in JOBS if part in name)
+    found = [JOBS[name] for name in names]
     if given.lengths:
         lengths = tuple(int(length) for length in given.lengths.split(","))
         found = [replace(job, lengths=lengths) for job in found]

@@ -28,7 +28,8 @@ VALIDATION_TOKENS = 131_072
 MASKED = 0.15
 
 #: Ids of the recall tasks: 0 fills, 1 separates, half of the rest are keys, half are values.
-SYMBOLS = 256
+#: So many of each, and fewer where recall is to be learned within a few thousand steps.
+SYMBOLS, FEW_SYMBOLS = 256, 64
 FILL, SEPARATE, FIRST = 0, 1, 2
 
 
@@ -64,7 +65,8 @@ class Task:
     def load(self, folder: Path, device: str) -> Loaded:
         """Read the data; recall tasks make theirs."""
         if self.kind == "recall":
-            return Loaded(self, _RECALL[self.source](self.shape.length), None, device)
+            symbols = (self.shape.vocabulary - FIRST) // 2
+            return Loaded(self, *_RECALL[self.source](self.shape.length, symbols), device)
         stored = read_corpus(folder, self.source)
         arrays = {name: torch.from_numpy(a.astype("int64")) for name, a in stored.items()}
         parts = {name: array.to(device) for name, array in arrays.items()}
@@ -134,19 +136,24 @@ def _through(places: Tensor, length: int) -> Tensor:
 # ── recall ──────────────────────────────────────────────────────────────────────────────────
 
 
-def associative_recall(length: int) -> Draw:
+def associative_recall(length: int, symbols: int = SYMBOLS, fewest: int | None = None) -> Draw:
     """Pairs of key and value, then keys again in another order: answer each with its value.
 
     A quarter of the sequence is keys, a quarter values; the asked half alternates a key and the
-    fill symbol, and the answer is due at the key.
+    fill symbol, and the answer is due at the key. All pairs are distinct, unless ``fewest`` is
+    given: then each sequence repeats a random number of pairs, at least so many.
     """
     pairs = length // 4
 
     def draw(count: int, generator: torch.Generator) -> Batch:
         device = generator.device
-        keys = _distinct(count, pairs, generator)
-        drawn = torch.randint(SYMBOLS, (count, pairs), generator=generator, device=device)
-        values = FIRST + SYMBOLS + drawn
+        keys = _distinct(count, pairs, symbols, generator)
+        drawn = torch.randint(symbols, (count, pairs), generator=generator, device=device)
+        values = FIRST + symbols + drawn
+        if fewest is not None:
+            sizes = torch.randint(fewest, pairs + 1, (count, 1), generator=generator, device=device)
+            places = torch.arange(pairs, device=device) % sizes
+            keys, values = keys.gather(1, places), values.gather(1, places)
         order = torch.rand((count, pairs), generator=generator, device=device).argsort(dim=1)
         told = torch.stack([keys, values], dim=2).flatten(1)
         blank = torch.full_like(keys, FILL)
@@ -158,28 +165,28 @@ def associative_recall(length: int) -> Draw:
     return draw
 
 
-def copying(length: int) -> Draw:
+def copying(length: int, symbols: int = SYMBOLS) -> Draw:
     """A random sequence, a separator, the sequence again: foretell each symbol of the second."""
 
     def draw(count: int, generator: torch.Generator) -> Batch:
         size = (count, length // 2)
-        return _again(_symbols(size, generator), lambda symbols: symbols)
+        return _again(_symbols(size, symbols, generator), lambda given: given)
 
     return draw
 
 
-def sorting(length: int) -> Draw:
+def sorting(length: int, symbols: int = SYMBOLS) -> Draw:
     """A random sequence, a separator, the sequence sorted: foretell each symbol of the second."""
 
     def draw(count: int, generator: torch.Generator) -> Batch:
         size = (count, length // 2)
-        return _again(_symbols(size, generator), lambda symbols: symbols.sort(dim=1).values)
+        return _again(_symbols(size, symbols, generator), lambda given: given.sort(dim=1).values)
 
     return draw
 
 
-def _symbols(size: tuple[int, int], generator: torch.Generator) -> Tensor:
-    drawn = torch.randint(2 * SYMBOLS, size, generator=generator, device=generator.device)
+def _symbols(size: tuple[int, int], symbols: int, generator: torch.Generator) -> Tensor:
+    drawn = torch.randint(2 * symbols, size, generator=generator, device=generator.device)
     return FIRST + drawn
 
 
@@ -192,15 +199,27 @@ def _again(given: Tensor, change: Callable[[Tensor], Tensor]) -> Batch:
     return Batch(ids, _through(places, 2 * half), changed.flatten())
 
 
-def _distinct(count: int, pairs: int, generator: torch.Generator) -> Tensor:
-    scores = torch.rand((count, SYMBOLS), generator=generator, device=generator.device)
+def _distinct(count: int, pairs: int, symbols: int, generator: torch.Generator) -> Tensor:
+    scores = torch.rand((count, symbols), generator=generator, device=generator.device)
     return FIRST + scores.argsort(dim=1)[:, :pairs]
 
 
-_RECALL: dict[str, Callable[[int], Draw]] = {
-    "associative": associative_recall,
-    "copying": copying,
-    "sorting": sorting,
+def _mixed_recall(length: int, symbols: int) -> tuple[Draw, Draw]:
+    """Train on any number of distinct pairs, validate on as many as fit."""
+    return associative_recall(length, symbols, fewest=1), associative_recall(length, symbols)
+
+
+def _alike(make: Callable[[int, int], Draw]) -> Callable[[int, int], tuple[Draw, None]]:
+    """Validate on sequences like those of training."""
+    return lambda length, symbols: (make(length, symbols), None)
+
+
+#: What draws training sequences, and validation sequences where these differ.
+_RECALL: dict[str, Callable[[int, int], tuple[Draw, Draw | None]]] = {
+    "associative": _alike(associative_recall),
+    "associative-mixed": _mixed_recall,
+    "copying": _alike(copying),
+    "sorting": _alike(sorting),
 }
 
 
@@ -215,8 +234,8 @@ def _language(source: str, kind: Kind, width: int, length: int, held_out: bool =
 
 
 def _recall(source: str, width: int, length: int, held_out: bool = False) -> Task:
-    symbols = FIRST + 2 * SYMBOLS
-    shape = Shape(width, 2, length, symbols, symbols, causal=True)
+    ids = FIRST + 2 * (FEW_SYMBOLS if source == "associative-mixed" else SYMBOLS)
+    shape = Shape(width, 2, length, ids, ids, causal=True)
     return Task(f"{source}-w{width}-n{length}", "recall", held_out, shape, source)
 
 
@@ -239,6 +258,7 @@ def _all() -> dict[str, Task]:
         ),
         _language("code", "token-classes", 128, 128),
         *(_recall("associative", 128, length) for length in (128, 256)),
+        _recall("associative-mixed", 128, 64),
         _recall("copying", 128, 256),
         _recall("sorting", 128, 128, held_out=True),
     ]

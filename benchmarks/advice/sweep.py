@@ -18,7 +18,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -30,12 +30,7 @@ from benchmarks.recording import Row, provenance, read_rows, told
 
 from headwise.attention import HeadGeometry
 from headwise.models import parameter_counts
-from headwise.training import AdamW, CurveRow, Ensemble, Saving, Settings
-from headwise.training.checkpoint import resume, save
-from headwise.training.replay import replayed
-
-#: Steps that may wait in the queue of a GPU.
-AHEAD = 20
+from headwise.training import AdamW, CurveRow, Saving, Settings, train
 
 #: The order of head dimensions: what says most about the curve comes first.
 TELLING = (8, 64, 1, 16, 4, 2, 32)
@@ -119,6 +114,7 @@ def settings_of(bench: Bench, given: argparse.Namespace) -> Settings:
         device=given.device,
         optimiser=AdamW(weight_decay=plan.decay),
         execution=given.execution,
+        rows_per_decade=1,  # the last row is the one that counts
     )
 
 
@@ -129,21 +125,17 @@ def trained_rows(
     settings: Settings,
     folder: Path | None = None,
 ) -> list[Row]:
-    """Train all seeds of some cells, side by side, and say where each ended."""
+    """Train all seeds of some cells, those that stack at once, and say where each ended."""
     start = time.monotonic()
     stacks = stackable(together)
-    ensembles = [_ensemble(bench, loaded, stack, settings) for stack in stacks]
-    savings = (
-        [] if folder is None else [Saving.in_folder(folder, _named(stack)) for stack in stacks]
-    )
-    _run(ensembles, settings, savings)
-    for saving in savings:
-        saving.path.unlink(missing_ok=True)
+    ends = [_trained(bench, loaded, stack, settings, folder) for stack in stacks]
+    for stack in stacks if folder is not None else ():
+        Saving.in_folder(folder, _named(stack)).path.unlink(missing_ok=True)
     seconds = (time.monotonic() - start) / len(together)
     return [
         _row(bench, stack[int(end.variant)], settings, end, seconds)
-        for stack, ensemble in zip(stacks, ensembles, strict=True)
-        for end in ensemble.rows()
+        for stack, rows in zip(stacks, ends, strict=True)
+        for end in rows
     ]
 
 
@@ -157,56 +149,18 @@ def stackable(together: Iterable[Cell]) -> list[list[Cell]]:
     return list(found.values())
 
 
-def _ensemble(bench: Bench, loaded: Loaded, stack: Sequence[Cell], settings: Settings) -> Ensemble:
+def _trained(
+    bench: Bench, loaded: Loaded, stack: Sequence[Cell], settings: Settings, folder: Path | None
+) -> Sequence[CurveRow]:
     builders = {
         str(number): partial(bench.build, cell.geometry) for number, cell in enumerate(stack)
     }
-    return Ensemble(builders, loaded.task, settings)
+    saving = None if folder is None else Saving.in_folder(folder, _named(stack))
+    return train(builders, loaded.task, settings, saving=saving).last
 
 
 def _named(stack: Sequence[Cell]) -> str:
     return ", ".join(" ".join(map(str, cell.key)) for cell in stack)
-
-
-def _run(ensembles: Sequence[Ensemble], settings: Settings, savings: Sequence[Saving] = ()) -> None:
-    """All steps of all, in turns, without the looks in between that a learning curve takes."""
-    for ensemble, saving in zip(ensembles, savings, strict=False):
-        resume(saving, ensemble.identity, ensemble.state, ensemble.noise.generators)
-    done = [int(ensemble.state.step) for ensemble in ensembles]
-    advances = [_on_its_stream(e) if settings.replayed else e.advance for e in ensembles]
-    start = saved = time.monotonic()
-    for step in range(min(done), settings.steps):
-        for ensemble, advance, behind in zip(ensembles, advances, done, strict=True):
-            if step >= behind:
-                ensemble.noise.prepare(step)
-                advance()
-        if settings.replayed and step % AHEAD == 0:
-            torch.cuda.synchronize()
-        if savings and time.monotonic() - saved > savings[0].seconds:
-            _save(ensembles, savings, settings)
-            saved = time.monotonic()
-            print(f"  step {step + 1} of {settings.steps} after {saved - start:.0f} s", flush=True)
-    if settings.replayed:
-        torch.cuda.synchronize()
-
-
-def _save(ensembles: Sequence[Ensemble], savings: Sequence[Saving], settings: Settings) -> None:
-    if settings.replayed:
-        torch.cuda.synchronize()
-    for ensemble, saving in zip(ensembles, savings, strict=True):
-        save(saving, ensemble.identity, ensemble.state, ensemble.noise.generators, ())
-
-
-def _on_its_stream(ensemble: Ensemble) -> Callable[[], None]:
-    """A step as a graph on its own stream: small models leave most of a GPU to others."""
-    stream = torch.cuda.Stream()
-    replay = replayed(ensemble.advance, ensemble.state, ensemble.noise.generators, stream)
-
-    def advance() -> None:
-        with torch.cuda.stream(stream):
-            replay()
-
-    return advance
 
 
 def _row(bench: Bench, cell: Cell, settings: Settings, end: CurveRow, seconds: float) -> Row:
@@ -303,7 +257,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
         "--data", type=Path, default=Path("local/advice-data"), help="where real data are laid out"
     )
     parser.add_argument("--rows", type=Path, required=True, help="rows are appended here")
-    parser.add_argument("--together", type=int, default=1, help="cells side by side on a GPU")
+    parser.add_argument("--together", type=int, default=1, help="cells of one ensemble, at most")
     parser.add_argument("--known", type=Path, nargs="*", default=[], help="more rows not to redo")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no cell later")
     parser.add_argument("--checkpoints", type=Path, help="where cells in training are kept")

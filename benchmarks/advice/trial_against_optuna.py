@@ -47,7 +47,7 @@ def trial_with(seeds: int) -> Method:
         prior = {advised_name(task): ADVISED_PRIOR}
         limits = Limits(budget, clock=runner.spent, plan=plan_of(task), prior=prior, fewest_looks=1)
         found = race(runner, list(task.candidates), task.full, limits).predictions(task.full)
-        return max(found, key=lambda name: (found[name].probability, -found[name].score))
+        return min(found, key=lambda name: found[name].score)
 
     return method
 

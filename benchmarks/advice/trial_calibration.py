@@ -21,12 +21,15 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.advice.recorded_curves import RECORDS, Recorded, Replay, recorded_tasks
-from benchmarks.recording import provenance
+from benchmarks.advice.trial_advice import RECORD as ADVICE
+from benchmarks.advice.trial_advice import family
+from benchmarks.recording import provenance, read_rows
 
+from headwise.geometry import usual
 from headwise.report import render, save_rendered
 from headwise.report.figures import COLOURS, in_style
 from headwise.trials import prediction
-from headwise.trials.candidates import usual
+from headwise.trials.candidates import name_of
 from headwise.trials.race import ROUNDS, Limits, race
 
 BUDGETS = (0.05, 0.1, 0.2, 0.4)
@@ -43,21 +46,18 @@ DRAWS = 4_000
 BINS = (0.0, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 1.0)
 RESULT = RECORDS / "trial_calibration_202611.json"
 
-#: The rank that ``advise`` names before training where that is not the usual one: for the digits
-#: the tokens ask for 4; CIFAR-10 for 8, of which 12 is the next that was trained; for IMDB 16.
-ADVISED_RANK = {
-    "digits-w32": 4,
-    "digits-coarse-w32": 4,
-    "digits-w64": 4,
-    "cifar10-w192": 12,
-    "imdb-w128": 16,
-}
+
+@cache
+def _advice() -> dict[str, str]:
+    return {row["task"]: row["advised"] for row in read_rows([ADVICE])}
 
 
 def advised_name(task: Recorded) -> str:
-    """The candidate that the advice names for a task: the usual one without evidence."""
-    rank = ADVISED_RANK.get(task.name, usual(task.width).qk_rank)
-    return next(name for name, g in task.candidates.items() if g.qk_rank == rank)
+    """The candidate that the advice names for a task, with the task's family left out.
+
+    A task that is not recorded has the usual one.
+    """
+    return _advice().get(task.name) or name_of(usual(task.width))
 
 
 @dataclass(frozen=True)
@@ -141,11 +141,6 @@ def left_out(grid: dict[tuple, dict[str, list[Told]]]) -> dict[str, tuple]:
         )
         for name in names
     }
-
-
-def family(task: str) -> str:
-    """Tasks of one family are left out together: they share their data."""
-    return task.split("-")[0]
 
 
 def reliability(told: Sequence[Told]) -> list[dict[str, float]]:

@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 from benchmarks.recording import provenance, read_rows, told
 
-from headwise.data import Task
 from headwise.geometry import HeadGeometry
 from headwise.training import Settings
 from headwise.trials.candidates import name_of
-from headwise.trials.ensembles import Build, EnsembleRunner
+from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.problems import Problem
 from headwise.trials.sources import Frame, read_problem
 
@@ -42,11 +41,9 @@ MOST_TEXT = 400_000
 
 @dataclass(frozen=True)
 class Small:
-    """A task with its models: what ``EnsembleRunner`` needs, and how long to train."""
+    """A problem with the width of its models, and how long to train."""
 
-    task: Task
-    build: Build
-    measure: str
+    problem: Problem
     width: int
     steps: int
     rate: float = 3e-3
@@ -54,12 +51,8 @@ class Small:
     batch: int = 32
 
 
-def _of_problem(problem: Problem, width: int, steps: int) -> Small:
-    return Small(problem.task("cpu"), problem.build, problem.measure, width, steps)
-
-
 def _digits(width: int, patch: int, steps: int = 400) -> Small:
-    return _of_problem(read_problem("digits", None, Frame(patch=patch)), width, steps)
+    return Small(read_problem("digits", None, Frame(patch=patch)), width, steps)
 
 
 def _code() -> str:
@@ -73,7 +66,7 @@ def _prose() -> str:
 
 
 def _language(text: Callable[[], str], width: int, steps: int = 400) -> Small:
-    return _of_problem(read_problem(text(), None, Frame(length=32)), width, steps)
+    return Small(read_problem(text(), None, Frame(length=32)), width, steps)
 
 
 def _origins() -> Small:
@@ -82,7 +75,7 @@ def _origins() -> Small:
     pieces = [part[i : i + 48] for part in parts for i in range(0, 48 * 600, 48)]
     labels = [number for number in range(len(parts)) for _ in range(600)]
     frame = Frame(length=48, tokenizer="character")
-    return _of_problem(read_problem(pieces, labels, frame), 32, 300)
+    return Small(read_problem(pieces, labels, frame), 32, 300)
 
 
 def _halves(text: str) -> tuple[str, str]:
@@ -110,6 +103,7 @@ def candidates(width: int) -> dict[str, HeadGeometry]:
 def record(name: str) -> list[dict[str, Any]]:
     """Train a task with every candidate and seed; one row for each run."""
     small, began = TASKS[name](), time.process_time()
+    problem = small.problem
     entrants = candidates(small.width)
     settings = Settings(
         steps=small.steps,
@@ -119,7 +113,8 @@ def record(name: str) -> list[dict[str, Any]]:
         evaluation=500,
         execution="eager",
     )
-    runner = EnsembleRunner(entrants, small.build, small.task, settings, measure=small.measure)
+    task, measure = problem.task("cpu"), problem.measure
+    runner = EnsembleRunner(entrants, problem.build, task, settings, measure=measure)
     curves: dict[tuple[str, int], list[tuple[int, float]]] = {}
     for step in sorted({round(x) for x in np.geomspace(small.steps / 64, small.steps, LOOKS)}):
         for candidate, scores in runner.train(list(entrants), step).items():
@@ -129,7 +124,7 @@ def record(name: str) -> list[dict[str, Any]]:
     return [
         {
             "task": name,
-            "measure": "nats" if small.measure == "loss" else "error rate",
+            "measure": "nats" if measure == "loss" else "error rate",
             "width": small.width,
             "depth": small.depth,
             "heads": entrants[candidate].heads,

@@ -22,8 +22,8 @@ from headwise.advice.tokens.source import Reading
 from headwise.advice.tokens.token_set import TokenSet
 from headwise.attention import Causal
 from headwise.randomness import stream, stream_seed
-from headwise.theory.plateau import plateau_ratio
-from headwise.theory.under_mask import law_share
+from headwise.theory.law_formula import law_share
+from headwise.theory.montecarlo import plateau_ratio
 
 
 def white(length=16, width=8, sequences=6):

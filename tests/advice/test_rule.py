@@ -12,10 +12,13 @@ from headwise.advice.curves import (
     paper_saturation,
     saturated_from,
 )
-from headwise.advice.evidence import Evidence
-from headwise.advice.rule import SLACK, choose_rank
+from headwise.advice.evidence import Evidence, law_evidence
+from headwise.advice.ranks_apart import RankApart, thin_keys
+from headwise.advice.rule import SLACK, JudgedTask, choose_rank, support_for
 from headwise.advice.tokens.statistics import TokenStatistics
-from headwise.theory.under_mask import critical_head_dim
+from headwise.advice.words.reasons import _gains
+from headwise.theory.law_curve import law
+from headwise.theory.law_formula import critical_head_dim
 
 
 def curve(means, start="model", half=0.0, dims=(1, 2, 4, 8, 16, 32)):
@@ -151,3 +154,57 @@ def test_what_mixes_enough_does_not_loosen_what_lookup_takes(dimension, learned,
     found = chosen(curves, dimension, 32, learned, need)
     met = [rank for rank in range(1, 17) if found.is_met_by(rank)]
     assert met == list(range(enough, 17))
+
+
+@pytest.mark.parametrize(("length", "mask"), [(512, "none"), (512, "causal"), (20_000, "none")])
+def test_without_data_the_least_rank_is_the_one_that_law_names(length, mask):
+    found = choose_rank(law_evidence(length, 768, mask))
+    assert found.mixing_from == critical_head_dim(length, 0.9, mask) < found.mixing
+
+
+@pytest.mark.parametrize(("length", "mask"), [(3, "none"), (20, "none"), (10, "causal")])
+def test_without_data_short_sequences_need_the_rank_that_law_names(length, mask):
+    found = choose_rank(law_evidence(length, 64, mask))
+    assert found.mixing_from == law(length, mask=mask).critical_head_dim
+
+
+@pytest.mark.parametrize(
+    ("gains", "words"),
+    [
+        ([["a", 2.0, 0.5, "points"], ["b", 1.0, 0.5, "points"]], "On 2 trained X, such advice"
+         " scored 1.5 points above the usual geometry on average: a +2.0 ± 0.5, b +1.0 ± 0.5."),
+        ([["c", 0.04, 0.01, "nats"]], "scored 0.040 nats above the usual geometry on average: c "
+         "+0.040 ± 0.010."),
+    ],
+)  # fmt: skip
+def test_a_gain_is_told_in_its_own_unit(gains, words):
+    assert words in _gains("X", gains, gains[0][3])
+
+
+def judged(name, unit, gain, error, *, held_out=False):
+    pairs = {"best": (16, 4), "usual": (1, 64), "advised": (16, 4)}
+    costs = dict.fromkeys(("usual_regret", "usual_error", "advised_regret", "advised_error"), 0.0)
+    rest = {"gain": gain, "gain_error": error, "half_cost": 0.0, "held_out": held_out}
+    return JudgedTask(name, "classify", "ids", 64, **pairs, unit=unit, **costs, **rest)
+
+
+@pytest.mark.parametrize(
+    ("nats", "smaller"), [((0.02, 0.01), True), ((0.002, 0.01), False), ((-0.1, 0.001), False)]
+)
+def test_gains_in_points_and_nats_count_in_standard_errors(nats, smaller):
+    points = judged("a", "points", 0.5, 0.2, held_out=True)
+    both = [points, judged("b", "nats", *nats)]
+    assert support_for("classify", "ids", both).smaller is smaller
+    assert not support_for("classify", "ids", [points]).enough
+
+
+def test_thinner_keys_are_advised_where_they_did_no_harm():
+    def row(task, share, cost, *, held_out=False):
+        rest = {"unit": "nats", "steps": 1, "held_out": held_out}
+        return RankApart(task, "next-token", "keys", share, 0.7, cost, error=0.01, **rest)
+
+    half = [row("a", 0.5, 0.005), row("b", 0.5, -0.01, held_out=True)]
+    quarter = [row("a", 0.25, 0.005), row("b", 0.25, 0.02, held_out=True)]
+    assert thin_keys([*quarter, *half]) == 0.5
+    assert thin_keys(quarter) is None
+    assert thin_keys(half[:1]) is None

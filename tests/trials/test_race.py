@@ -6,7 +6,7 @@ import pytest
 
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.progress import NoProgress
-from headwise.trials.race import Limits, looks, race
+from headwise.trials.race import Limits, Standing, _survivors, looks, race
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -105,3 +105,12 @@ def test_progress_counts_what_is_planned_and_ends_at_its_total():
     race(Planted(), NAMES[:2], 800, Limits(progress=Counting()))
     total, *steps = news
     assert total == 2 * 800 and 0 < sum(steps) <= total
+
+
+def test_the_predicted_score_decides_who_goes_on_not_the_prior():
+    curves = {"a": [[0.5, 0.7], [0.4, 0.6]], "b": [[0.54, 0.68], [0.44, 0.58]]}
+    curves["advised"] = [[0.57, 0.67], [0.47, 0.57]]
+    standing = Standing(list(curves), [1, 2], curves, prior={"advised": 50.0})
+    found = standing.predictions(8)
+    assert max(found, key=lambda name: found[name].probability) == "advised"
+    assert _survivors(standing, 8) == ["a", "b"]

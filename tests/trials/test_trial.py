@@ -17,6 +17,7 @@ from headwise.training import Settings
 from headwise.trials import OwnTraining, splits, trial, trial_of, usual
 from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.prediction import SURPRISE, predict
+from headwise.trials.result import Entrant, Trial
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = torch.rand(40, 1, 4, 4, generator=GENERATOR)
@@ -31,6 +32,16 @@ def test_a_trial_ranks_its_candidates_and_is_json():
     assert sum(e.probability for e in found.entrants) == pytest.approx(1)
     assert json.loads(json.dumps(found.as_json()))["full_steps"] == 16
     assert any(e.on_front for e in found.entrants)
+
+
+def test_candidates_that_stopped_early_come_with_a_warning():
+    whole = Entrant(PAIR[0], 20, 0.1, 0.1, 0.01, 0.9, 256, 32, True)
+    stopped = Entrant(PAIR[1], 10, 0.3, 0.2, 0.05, 0.1, 256, 32, False)
+    curves = (((0.1, 0.1), (0.1, 0.1)), ((0.3, 0.3),))
+    found = Trial((whole, stopped), "error rate", 20, (10, 20), curves, True)
+    assert "Probabilities stated before training ends are not reliable" in str(found)
+    alone = Trial((whole,), "error rate", 20, (10, 20), curves[:1], True)
+    assert "not reliable" not in str(alone)
 
 
 def test_candidates_come_from_advise_and_cost_no_more_than_the_usual_geometry():
@@ -198,7 +209,7 @@ def test_no_batches_are_refused():
 
 
 def test_one_seed_is_refused():
-    with pytest.raises(ParameterError, match="expected at least 2 seeds, got 1"):
+    with pytest.raises(ParameterError, match="expected at least 2 different seeds, got 1"):
         OwnTraining(steps=4, seeds=(0,))
-    with pytest.raises(ParameterError, match="expected at least 2 seeds, got 1"):
+    with pytest.raises(ParameterError, match="expected at least 2 different seeds, got 1"):
         predict({"a": np.ones((2, 1)), "b": np.zeros((2, 1))}, (1, 2), full=2)

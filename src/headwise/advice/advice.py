@@ -13,9 +13,8 @@ from headwise.advice.render.figure import figure
 from headwise.advice.render.page import notebook, page
 from headwise.advice.render.terminal import markdown, show, text
 from headwise.advice.words.terms import geometry_words
-from headwise.errors import needs_extra
 from headwise.faces import Face
-from headwise.report import write_page
+from headwise.report import data_frame, write_page
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,13 +89,9 @@ class Advice(Answer):
             A DataFrame with one row per geometry.
 
         Raises:
-            MissingExtraError: pandas is not installed.
-        """  # noqa: DOC501
-        try:
-            import pandas
-        except ImportError:
-            raise needs_extra("pandas", "frames") from None
-        rows = [
+            MissingExtraError: If pandas is not installed.
+        """
+        return data_frame(
             {
                 "name": row.name,
                 "advised": row.advised,
@@ -110,8 +105,7 @@ class Advice(Answer):
                 "enough_rank": row.choice.meets,
             }
             for row in document(self).rows
-        ]
-        return pandas.DataFrame(rows)
+        )
 
     def __repr__(self) -> str:
         named = geometry_words(self.best.geometry)

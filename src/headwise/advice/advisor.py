@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from headwise.advice.advice import Advice
 from headwise.advice.decide import decide
@@ -17,10 +17,9 @@ from headwise.advice.question import (
     Question,
     Task,
     TaskFrom,
-    checked_choice,
-    whole_number,
 )
 from headwise.advice.tokens.source import Reading
+from headwise.checks import of_type, one_of, quantity, whole
 from headwise.errors import ParameterError
 from headwise.hugging_face.config import ModelConfig, read_config
 from headwise.masks import MaskName, checked_mask
@@ -61,11 +60,12 @@ def advise(
     handwritten digits are used.
 
     Args:
-        source: "digits", a file (.npy, .npz, .pt, .pth, .safetensors, .txt), a folder of images,
-            PACKAGE:FUNCTION, an array or tensor (vectors, ids or images), a DataLoader, a Dataset,
-            or text (a string with line breaks, or a list of strings).
+        source: "digits", a file (.npy, .npz, .pt, .pth, .safetensors, .txt, .md, .py or an
+            image), a folder of images or texts, PACKAGE:FUNCTION, an array or tensor (vectors, ids
+            or images), a DataLoader, a Dataset, or text (a string with line breaks, or a list of
+            strings).
         config: A Hugging Face config.json, its folder, its fields, or a transformers config.
-        length: Tokens per sequence. Numbers such as "20k" and "1.5M" are accepted.
+        length: Tokens per sequence, such as 512, "20k" or "1.5M"; 256 for text by default.
         width: Width of the model; by default that of the vectors, or 128 for ids.
         task: What the model is trained to do: "classify", "regress", "next-token",
             "masked-token", "retrieve" or "unknown". Inferred where possible.
@@ -80,7 +80,7 @@ def advise(
         any_shape: Allow heads × rank to differ from the width.
         patch: Side of an image patch.
         size: Side that images of a folder are scaled to.
-        tokenizer: For text: "character", "word" or a tokenizer.json.
+        tokenizer: For text: "character", "word" (the default) or a tokenizer.json.
         vocabulary: Number of token ids.
         name: Which array of a file with several.
         seed: Seed of all random draws; the same seed gives the same answer.
@@ -100,8 +100,9 @@ def advise(
         >>> advise(tokens, width=32, params=4096).best.geometry.parameters <= 4096
         True
     """
-    for given, value, choices in (("task", task, Task), ("need", need, Need)):
-        checked_choice(given, value, choices)
+    _refuse_unknown(task, need)
+    one_of("`any_shape`", any_shape, (True, False))
+    of_type("`name`", name, (str, type(None)), "the name of an array")
     model = None if config is None else read_config(config)
     budget = Budget(_limit("params", params), _limit("kv_bytes", kv_bytes))
     constraints = Constraints(heads, rank, multiple_of, kind)
@@ -115,7 +116,7 @@ def advise(
         name=name,
     )
     masked = checked_mask(mask or ("none" if model is None else model.mask))
-    sampling = Sampling(seed, progress, masked)
+    sampling = Sampling(whole("`seed`", seed, 0), progress, masked)
     evidence = _evidence(source, model, reading, sampling)
     named, known = _task(task, need, model, evidence)
     question = Question(budget, constraints, need, named, known, any_shape)
@@ -161,8 +162,7 @@ def again(
         >>> again(first, params=16_384).best.geometry.parameters <= 16_384
         True
     """
-    for given, value, choices in (("task", task, Task), ("need", need, Need)):
-        checked_choice(given, value, choices)
+    _refuse_unknown(task, need)
     before = advice.question
     asked = Question(
         Budget(_limit("params", params), _limit("kv_bytes", kv_bytes)),
@@ -175,12 +175,17 @@ def again(
     return decide(advice.evidence, asked, None if config is None else read_config(config))
 
 
+def _refuse_unknown(task: Task | None, need: Need) -> None:
+    one_of("`task`", task, (*get_args(Task), None))
+    one_of("`need`", need, get_args(Need))
+
+
 def _limit(name: str, value: int | float | str | None) -> int | None:
-    return None if value is None else whole_number(name, value, 1, MOST_COST)
+    return None if value is None else quantity(f"`{name}`", value, 1, MOST_COST)
 
 
 def _optional(name: str, value: int | float | str | None, most: int) -> int | None:
-    return None if value is None else whole_number(name, value, 2, most)
+    return None if value is None else quantity(f"`{name}`", value, 2, most)
 
 
 def _evidence(
@@ -206,7 +211,7 @@ def _evidence(
             hint="pass `source` to measure its tokens, or `length` to use the law",
         )
     if length is not None:
-        whole_number("length", length, 2, MOST_MEASURED)
+        quantity("`length`", length, 2, MOST_MEASURED)
     measured = measured_evidence("digits" if source is None else source, reading, sampling)
     # A given length is the one in question, else the model's own.
     if model is None or length or not model.context_told:

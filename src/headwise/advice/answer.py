@@ -9,7 +9,7 @@ from headwise.advice.evidence import Evidence
 from headwise.advice.geometries.candidates import Role
 from headwise.advice.geometries.heads import Costs, content_rank
 from headwise.advice.question import Question
-from headwise.advice.rule import RankChoice, Support
+from headwise.advice.rule import RankChoice, Shortage, Support
 from headwise.geometry import HeadGeometry
 from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
 
@@ -19,7 +19,7 @@ class Finding:
     """One thing that was found.
 
     Attributes:
-        code: Its name, such as "repeated_tokens".
+        code: Its name, such as "repeats".
         values: The values that its sentence is made from.
     """
 
@@ -73,6 +73,7 @@ class Answer:
         references: The present model if there is one, the usual geometry, the largest rank.
         support: Judged tasks of this kind, and whether they support leaving the usual geometry.
         kept: Whether the usual (or present) geometry leads for lack of such evidence.
+        shortage: Why the tokens cannot tell: too few "tokens", or too few "numbers" in each.
         findings: What was found, as codes and values.
         family: The family of the model whose config was judged.
         sizes: Sizes given by a config or the data, for an export.
@@ -86,6 +87,7 @@ class Answer:
     references: tuple[Choice, ...]
     support: Support
     kept: bool = False
+    shortage: Shortage | None = None
     findings: tuple[Finding, ...] = ()
     family: str | None = None
     sizes: KnownSizes = UNKNOWN
@@ -98,7 +100,7 @@ class Answer:
 
     @property
     def usual(self) -> Choice:
-        """The usual geometry: head dimension 64, heads = width / 64."""
+        """The usual geometry: head dimension 64, or the nearest that divides the width."""
         return next(choice for choice in self.references if choice.role == "usual")
 
     @property
@@ -125,7 +127,7 @@ class Answer:
             "tokens": None if evidence.statistics is None else asdict(evidence.statistics),
             "curves": [asdict(curve) for curve in evidence.curves],
             "rank": asdict(self.rank),
-            "evidence": asdict(self.support) | {"usual_kept": self.kept},
+            "evidence": asdict(self.support) | {"usual_kept": self.kept, "shortage": self.shortage},
             "choices": [_as_object(choice) for choice in self.choices],
             "references": [_as_object(choice) for choice in self.references],
         }

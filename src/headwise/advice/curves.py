@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,13 +12,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from headwise.errors import BadInputError
 from headwise.masks import MaskName
 from headwise.shapes import Float
-from headwise.theory.columns import ACCURATE_FROM
-from headwise.theory.ready import UPPER_BOUND, ready_ratio
+from headwise.theory.expected import UPPER_BOUND, ready_ratio
+from headwise.theory.law_formula import ACCURATE_FROM, barrier_ratio
 from headwise.theory.scaling import saturation_row
-from headwise.theory.under_mask import barrier_ratio
 
 #: How weights were drawn: the model's default initialisation, N(0, 1), or no weights: the law.
 Start = Literal["model", "paper", "law"]
@@ -45,6 +44,7 @@ class RankCurve:
         below_top_half_width: Where the band is wide, how well differences to the highest point
             are known: within a seed they share their sequences.
         independent_plateau: The plateau if rows picked independently, as in the rank paper.
+        length: Number of tokens of the law, which is known at every rank; None if measured.
 
     >>> curve = RankCurve("model", (1, 2, 4), (0.2, 0.7, 0.9), (0.0, 0.0, 0.0), 8, 0.9, "measured")
     >>> round(curve.at(3), 3)
@@ -61,6 +61,7 @@ class RankCurve:
     mask: MaskName = "none"
     below_top_half_width: tuple[float, ...] = ()
     independent_plateau: float | None = None
+    length: int | None = None
 
     @property
     def name(self) -> str:
@@ -68,7 +69,9 @@ class RankCurve:
         return self.start if self.mask == "none" else f"{self.start}, {self.mask}"
 
     def at(self, rank: int) -> float:
-        """The curve at any rank: linear in the logarithm between points, flat outside."""
+        """The curve at any rank: the law itself, or linear in the logarithm between points."""
+        if self.length is not None:
+            return ready_ratio(self.length, min(rank, self.head_dims[-1]), self.mask).ratio
         return between(self.head_dims, self.mean, rank)
 
     def share(self, rank: int) -> float:
@@ -106,6 +109,7 @@ def law_curve(length: int, width: int, mask: MaskName = "none") -> RankCurve:
         plateau=barrier_ratio(length, mask),
         plateau_from="theory: (n+1) / 2n" if mask == "causal" else "theory: 1 − (1−1/n)ⁿ",
         mask=mask,
+        length=length,
     )
 
 
@@ -136,12 +140,10 @@ def paper_saturation(curve: RankCurve) -> int | None:
     ]
     # A curve that starts flat has not saturated there: the rule holds after the steepest rise.
     rises = [after[1] - before[1] for before, after in itertools.pairwise(doublings)]
-    steepest = rises.index(max(rises)) if rises else 0
-    try:
-        dims, means = zip(*doublings[steepest:], strict=True)
-        return saturation_row(dims, means)
-    except BadInputError:
+    if not rises:
         return None
+    dims, means = zip(*doublings[rises.index(max(rises)) :], strict=True)
+    return saturation_row(dims, means)
 
 
 def our_saturation(curve: RankCurve, slack: float) -> int | None:
@@ -159,13 +161,15 @@ def our_saturation(curve: RankCurve, slack: float) -> int | None:
 
 
 def saturated_from(curve: RankCurve, slack: float) -> int | None:
-    """The smallest rank within ``slack`` of the plateau, interpolating between measured ones."""
+    """The smallest rank within ``slack`` of the plateau: by the law, or between measured ones."""
     found, goal = our_saturation(curve, slack), (1 - slack) * curve.plateau
     if found is None:
         return None
     limits = _lower_limits(curve)
     below = max((dim for dim in curve.head_dims if dim < found), default=0)
     ranks = range(below + 1, found)
+    if curve.length is not None:
+        return below + 1 + bisect_left(ranks, goal, key=curve.at)
     enough = (rank for rank in ranks if between(curve.head_dims, limits, rank) >= goal)
     return next(enough, found)
 
@@ -286,6 +290,33 @@ def band(
     """
     least = 0.5 / length / sequences_per_seed(length)
     return ratios.mean(0), torch.clamp(_reach(ratios.shape[0]) * ratios.std(0), min=least)
+
+
+def curve_of_ratios(
+    ratios: Float[Tensor, "seeds dims"],
+    head_dims: tuple[int, ...],
+    length: int,
+    start: Start = "model",
+    mask: MaskName = "none",
+) -> RankCurve:
+    """Make the curve of measured ratios, which has its plateau at the highest point.
+
+    >>> ratios = torch.tensor([[0.4, 0.9], [0.5, 0.9], [0.6, 0.9]]).double()
+    >>> our_saturation(curve_of_ratios(ratios, (2, 4), length=100), 0.1)
+    4
+    """
+    mean, half = band(ratios, length)
+    return RankCurve(
+        start=start,
+        head_dims=head_dims,
+        mean=tuple(mean.tolist()),
+        half_width=tuple(half.tolist()),
+        seeds=len(ratios),
+        plateau=float(mean.max()),
+        plateau_from="largest measured",
+        mask=mask,
+        below_top_half_width=half_widths_below_the_top(ratios, length),
+    )
 
 
 def sequences_per_seed(length: int) -> int:

@@ -11,6 +11,7 @@ from headwise.advice.answer import Choice
 from headwise.advice.evidence import Evidence
 from headwise.advice.findings import findings
 from headwise.advice.geometries.candidates import (
+    Aim,
     Candidate,
     aim,
     candidates,
@@ -27,7 +28,15 @@ from headwise.advice.geometries.heads import (
     usual_heads,
 )
 from headwise.advice.question import Question, kind_of
-from headwise.advice.rule import SLACK, JudgedTask, RankChoice, Support, choose_rank, support_for
+from headwise.advice.rule import (
+    SLACK,
+    JudgedTask,
+    RankChoice,
+    Support,
+    choose_rank,
+    shortage,
+    support_for,
+)
 from headwise.geometry import HeadGeometry
 from headwise.hugging_face.config import ModelConfig
 from headwise.hugging_face.sizes import KnownSizes
@@ -45,7 +54,8 @@ def decide(
 
     For a model that exists (``config``), judge what it has and offer nothing that costs more.
     With ``do_no_harm``, the usual geometry (that of the model, if one is given) leads unless
-    judged tasks of this kind support another. ``judged`` replaces the stored ones.
+    judged tasks of this kind support another and the tokens can tell. ``judged`` replaces the
+    stored ones.
     """
     present = None if config is None else config.geometry
     if present is not None:
@@ -56,14 +66,18 @@ def decide(
     if present is None:
         aimed = replace(aimed, fewer=min(aimed.heads, aimed.fewer))
     rank = replace(rank, rank=aimed.rank)
-    offered = _offered(evidence.width, rank, question, candidates_of=aimed)
+    offered = _offered(evidence.width, rank, question, aimed)
     judge = _Judge(evidence, rank, offered, present, aimed.fewer)
     choices = judge.ranked(offered)
     if present is not None:
         choices = _with_present(choices, judge.references[0], question)
     support = support_for(question.task, _tokens(evidence), judged)
     leader = judge.usual(question) if do_no_harm else None
-    kept = leader is not None and _is_kept(leader, choices[0], support, question)
+    short, kept = None, False
+    if leader is not None:
+        of_model = present is not None
+        short = shortage(evidence, max(leader.rank, choices[0].rank), of_model=of_model)
+        kept = _is_kept(leader, choices[0], support, question, short=short is not None)
     if leader is not None and kept:
         others = [choice for choice in choices if choice.geometry != leader.geometry]
         choices = [leader, *others]
@@ -75,6 +89,7 @@ def decide(
         references=judge.references,
         support=support,
         kept=kept,
+        shortage=short,
         **_of_model(evidence, config),
     )
     return replace(answer, findings=findings(answer, config))
@@ -96,15 +111,20 @@ def _tokens(evidence: Evidence) -> str:
     return "ids" if evidence.learned else "vectors"
 
 
-def _is_kept(leader: Choice, first: Choice, support: Support, question: Question) -> bool:
+def _is_kept(
+    leader: Choice, first: Choice, support: Support, question: Question, *, short: bool
+) -> bool:
     """Whether the usual geometry leads for lack of evidence that another is better.
 
-    A rank or a need that was asked for is not overruled.
+    Tokens that cannot tell (``short``) are no evidence. A rank or a need that was asked for is not
+    overruled.
     """
     if question.need != "data" or question.constraints.rank is not None:
         return False
     if leader.geometry == first.geometry:
         return False
+    if short:
+        return True
     if first.rank == leader.rank:
         return not support.enough
     return not support.allows(first.rank, leader.rank)
@@ -119,12 +139,10 @@ def _chosen_rank(evidence: Evidence, question: Question) -> RankChoice:
     return replace(found, rank=constraints.rounded(found.rank, evidence.width))
 
 
-def _offered(
-    width: int, rank: RankChoice, question: Question, *, candidates_of: Any
-) -> list[Candidate]:
+def _offered(width: int, rank: RankChoice, question: Question, aimed: Aim) -> list[Candidate]:
     """Shapes of the advised rank, and heads for lookup where that needs more rank."""
     constraints, budget = question.constraints, question.budget
-    found = candidates(width, candidates_of, constraints, budget, fill=not question.any_shape)
+    found = candidates(width, aimed, constraints, budget, fill=not question.any_shape)
     if rank.retrieval > rank.rank and constraints.rank is None:
         looking = lookup(width, rank.retrieval, constraints)
         found += [looking] if budget.allows(looking.geometry) else []

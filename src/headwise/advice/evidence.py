@@ -15,8 +15,7 @@ from headwise.advice.curves import (
     Draw,
     RankCurve,
     Start,
-    band,
-    half_widths_below_the_top,
+    curve_of_ratios,
     head_dim_grid,
     law_curve,
     narrow_rows,
@@ -32,7 +31,7 @@ from headwise.progress import SILENT, Progress, tracked
 from headwise.randomness import stream, stream_seed
 from headwise.shapes import Float
 from headwise.spectra import count
-from headwise.theory.plateau import plateau_ratio
+from headwise.theory.montecarlo import plateau_ratio
 from headwise.threads import side_by_side
 
 #: The largest head dimension measured.
@@ -71,18 +70,7 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
         return drawn
 
     rows = narrow_rows(drawing, tokens.length)
-    mean, half = band(rows, tokens.length)
-    curve = RankCurve(
-        start=start,
-        head_dims=dims,
-        mean=tuple(mean.tolist()),
-        half_width=tuple(half.tolist()),
-        seeds=len(rows),
-        plateau=float(mean.max()),
-        plateau_from="largest measured",
-        mask=sampling.mask,
-        below_top_half_width=half_widths_below_the_top(rows, tokens.length),
-    )
+    curve = curve_of_ratios(rows, dims, tokens.length, start, sampling.mask)
     return _with_plateau(curve, tokens, sampling) if start == "paper" else curve
 
 
@@ -200,6 +188,12 @@ class Evidence:
         return self.full_length or self.length
 
     @property
+    def count(self) -> int:
+        """How many tokens were measured."""
+        found = self.statistics
+        return 0 if found is None else found.sequences * found.length
+
+    @property
     def effective_dimension(self) -> float:
         """That of the tokens within the width; without data, the width."""
         own = self.width if self.statistics is None else self.statistics.effective_dimension
@@ -251,13 +245,10 @@ def measured_evidence(source: Any, reading: Reading, sampling: Sampling) -> Evid
 
 
 def _measured(tokens: TokenSet, sampling: Sampling) -> tuple[RankCurve, ...]:
-    """Measure curves with both initialisations. With a causal mask, also the model's without it.
+    """Return curves of both initialisations; with a causal mask, also the model's without it.
 
     A triangular matrix with a positive diagonal has full rank for any head, so saturation is read
     without the mask.
-
-    Returns:
-        The curves.
     """
     wanted = [("model", sampling.mask), ("paper", sampling.mask)]
     if sampling.mask != "none":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from headwise.advice.answer import Answer
-from headwise.advice.question import checked_choice
 from headwise.advice.words.answer import assumed_words
 from headwise.advice.words.terms import need_words
+from headwise.checks import one_of
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
 from headwise.hugging_face.fields import (
@@ -33,7 +33,7 @@ ENCODERS = {"bert": "BertForMaskedLM", "vit": "ViTForImageClassification"}
 def exported(answer: Answer, form: Form) -> str:
     """The advised geometry in this form, with the sizes of the config or the data."""
     geometry = answer.best.geometry
-    checked_choice("export", form, Form)
+    one_of("`export`", form, get_args(Form))
     _refuse_unless_expressible(geometry, form)
     if form == "torch":
         return layer_call(geometry)

@@ -15,6 +15,7 @@ from headwise.advice.geometries.heads import (
     limit_of,
     usual_heads,
 )
+from headwise.advice.ranks_apart import costs_apart
 from headwise.advice.rule import MARGIN, SLACK
 from headwise.advice.tokens.source import MOST_LENGTH
 from headwise.advice.tokens.statistics import TokenStatistics
@@ -22,7 +23,7 @@ from headwise.advice.tokens.token_set import POSITION_SPREAD
 from headwise.hugging_face.config import ModelConfig
 from headwise.hugging_face.parts import has_both_stacks
 from headwise.hugging_face.sizes import WINDOW, windowed_layers
-from headwise.theory.under_mask import barrier_ratio
+from headwise.theory.law_formula import barrier_ratio
 
 #: Plateaus with dependent and independent rows that differ by less are reported as one.
 DIFFERENT_PLATEAU = 0.03
@@ -62,6 +63,8 @@ def findings(answer: Answer, config: ModelConfig | None) -> tuple[Finding, ...]:
     if config is not None:
         found += [_present(answer), *_about_config(config, answer.evidence)]
     found += [_mixing(answer), _retrieval(answer), _decides(answer), *_shape(answer)]
+    apart = costs_apart(answer.question.task)
+    found += [] if apart is None else [Finding("apart", apart)]
     found += [_heads(answer), *_speed(answer), *_about_curves(answer.evidence)]
     found += _about_tokens(answer.evidence)
     return tuple(found)
@@ -74,6 +77,7 @@ def _task(answer: Answer) -> Finding:
 
 def _evidence(answer: Answer) -> Finding:
     support = answer.support
+    names = [task.name for task in support.tasks]
     values: dict[str, Any] = {
         "kept": answer.kept,
         "same": answer.best.geometry == answer.usual.geometry,
@@ -85,8 +89,12 @@ def _evidence(answer: Answer) -> Finding:
         "asked": answer.rank.rank,
         "usual": answer.usual.rank,
         "enough": support.enough,
-        "tasks": [task.name for task in support.tasks],
-        "gains": [[task.name, task.gain, task.gain_error] for task in support.tasks],
+        "shortage": answer.shortage,
+        "size": (answer.evidence.count, answer.evidence.directions, answer.evidence.width),
+        "tasks": names,
+        # A judged task is named by its data, then by how that was cut into tokens.
+        "own": [name for name in names if name.partition("-")[0] == answer.evidence.source],
+        "gains": [[task.name, task.gain, task.gain_error, task.unit] for task in support.tasks],
         "trials": [
             [task.name, *task.best, task.usual_regret, task.usual_error, task.unit]
             for task in support.tasks
@@ -317,7 +325,7 @@ def _about_tokens(evidence: Evidence) -> Iterator[Finding]:
         return
     large = found.mean_share > LARGE_MEAN
     yield Finding("mean", {"share": found.mean_share, "large": large, "learned": found.learned})
-    yield from _sample(found)
+    yield from _sample(evidence.count, found)
     if found.dimension_with_outliers is not None:
         yield Finding("outliers", {"statistics": found, "count": found.outliers})
     different, usual = 1 - found.returning, 1 - found.returning_by_chance
@@ -328,9 +336,8 @@ def _about_tokens(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("small", {"spread": found.spread, "positions": POSITION_SPREAD})
 
 
-def _sample(found: TokenStatistics) -> Iterator[Finding]:
+def _sample(total: int, found: TokenStatistics) -> Iterator[Finding]:
     """Too few tokens, or mostly the same one."""
-    total = found.sequences * found.length
     if total < ENOUGH_TOKENS:
         yield Finding("few tokens", {"count": total, "enough": ENOUGH_TOKENS})
     known = None if found.learned else found.distinct

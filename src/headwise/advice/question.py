@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, get_args
 
+from headwise.checks import one_of, whole
 from headwise.errors import ParameterError
 from headwise.geometry import HeadGeometry, LatentGeometry
 
@@ -19,14 +19,8 @@ TaskFrom = Literal["given", "config", "data", "need", "assumed"]
 #: What a budget limits.
 Unit = Literal["parameters", "cache"]
 
-#: Bytes of a number in the KV cache: bfloat16 or float16.
-CACHE_NUMBER = 2
-
 #: The most heads that can be asked for.
 MOST_HEADS = 65_536
-
-#: Suffixes of numbers: 20k is 20,000.
-SUFFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}
 
 
 @dataclass(frozen=True)
@@ -112,7 +106,7 @@ class Constraints:
             raise ParameterError(
                 f"expected `heads` of at most {MOST_HEADS:,}, got {self.heads:,}", hint="pass fewer"
             )
-        checked_choice("kind", self.kind, Kind)
+        one_of("`kind`", self.kind, (*get_args(Kind), None))
         if self.rank is not None and self.rank % self.multiple_of:
             raise ParameterError(
                 f"expected `rank` a multiple of `multiple_of={self.multiple_of}`, got {self.rank}",
@@ -180,61 +174,16 @@ def kind_of(geometry: HeadGeometry) -> Kind:
     return "mha" if geometry.kv_heads == geometry.heads else "gqa"
 
 
-def checked_choice(name: str, value: str | None, choices: object) -> None:
-    """Refuse a value that is not one of the choices; None is always allowed."""
-    allowed = get_args(choices)
-    if value is not None and value not in allowed:
-        raise ParameterError(
-            f"expected `{name}` {', '.join(allowed[:-1])} or {allowed[-1]}, got {value!r}",
-            hint="choose one of these",
-        )
-
-
-def whole_number(name: str, value: object, least: int, most: int) -> int:
-    """A whole number in a range; 20k, 1.5M and 1e6 are accepted.
-
-    >>> whole_number("width", "1.5k", 2, 10**6), whole_number("length", 1e3, 2, 10**6)
-    (1500, 1000)
-    """
-    number = _parsed(value)
-    if number is None or not math.isfinite(number) or number != int(number):
-        raise ParameterError(
-            f"expected a whole number for `{name}`, got {value!r}", hint="pass 4096, 20k or 1e6"
-        )
-    if not least <= number <= most:
-        raise ParameterError(
-            f"expected `{name}` from {least:,} to {most:,}, got {int(number):,}",
-            hint="pass a value in that range",
-        )
-    return int(number)
-
-
-def _parsed(value: object) -> int | float | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return value
-    text = str(value).strip().replace(",", "").replace("_", "")
-    factor = SUFFIXES.get(text[-1:], 1)
-    try:
-        # Rounded, since 1.1k would otherwise be 1100.0000000000002.
-        return round(float(text[:-1] if factor > 1 else text) * factor, 6)
-    except ValueError:
-        return None
-
-
 def _costs(geometry: HeadGeometry) -> tuple[int, int]:
     """What a budget limits: parameters, and cache bytes per token."""
-    return geometry.parameters, geometry.cache_bytes_per_token(CACHE_NUMBER)
+    return geometry.parameters, geometry.cache_bytes_per_token()
 
 
 def _refuse_unless_positive(given: Budget | Constraints) -> None:
     for one in fields(given):
         value = getattr(given, one.name)
-        if isinstance(value, int) and value < 1:
-            raise ParameterError(
-                f"expected `{one.name}` of at least 1, got {value}", hint="pass 1 or more"
-            )
+        if value is not None and one.name not in ("present", "kind", "latent"):
+            object.__setattr__(given, one.name, whole(f"`{one.name}`", value))
 
 
 FREE, NO_LIMIT = Constraints(), Budget()

@@ -46,6 +46,9 @@ from headwise.advice.question import Need, Task
 
 Bound = Literal["mixing", "retrieval"]
 
+#: Why the tokens cannot tell which rank is needed.
+Shortage = Literal["tokens", "numbers"]
+
 #: Retrieval needs this many times the effective dimension.
 MARGIN = 2
 
@@ -146,9 +149,24 @@ def _counted(need: Need, learned: bool) -> tuple[Bound, ...]:
     return (need,)
 
 
+def shortage(evidence: Evidence, rank: int, *, of_model: bool) -> Shortage | None:
+    """Why the tokens cannot tell whether this rank is needed; None if they can.
+
+    Fewer tokens than the rank span fewer directions than it has. Vectors with fewer numbers than a
+    model's width are not what its layers see. Without a model, and for patches of images, a linear
+    embedding is part of the question.
+    """
+    if evidence.statistics is None:
+        return None
+    if evidence.count < rank:
+        return "tokens"
+    narrow = evidence.directions < evidence.width and not evidence.images
+    return "numbers" if of_model and narrow else None
+
+
 TABLE = Path(__file__).with_name("judged.json")
 
-#: The fewest judged tasks of a kind that count as evidence; one of them must be held out.
+#: The fewest judged tasks of a kind on such tokens that count as evidence.
 FEWEST = 2
 
 
@@ -201,7 +219,7 @@ class Support:
         kind: Kind of the task.
         tokens: "ids", "vectors" or "none".
         tasks: The judged tasks of that kind on such tokens.
-        enough: Whether the kind has at least two judged tasks, one of them held out.
+        enough: Whether the kind has at least two judged tasks on such tokens, and a held-out one.
         smaller: Whether ranks below the usual one did no harm there.
         larger: Whether less rank than the tokens ask for did harm there.
     """
@@ -233,9 +251,10 @@ def from_row(row: dict[str, Any]) -> JudgedTask:
 def support_for(kind: Task, tokens: str, judged: Sequence[JudgedTask] | None = None) -> Support:
     """The evidence for a kind of task on such tokens, from all judged tasks or those given.
 
-    A kind counts from two judged tasks on, one of them held out, and less rank than usual must be
-    better by more than twice the standard error of the mean gain. Only more rank for retrieval
-    needs no held-out task: it is proved that heads of too low a rank err there.
+    A kind counts from two judged tasks on such tokens on, if one task of the kind is held out. The
+    gains of less rank than usual, each in its own standard errors, must then add up to more than
+    twice the error of their sum. Only more rank for retrieval needs no held-out task: it is proved
+    that heads of too low a rank err there.
 
     A task of unknown kind may be any: for vectors all judged tasks on vectors count, for ids none
     do. Without tokens nothing was measured, so no judged task applies.
@@ -247,8 +266,8 @@ def support_for(kind: Task, tokens: str, judged: Sequence[JudgedTask] | None = N
         return Support(kind, tokens, (), enough=False, smaller=False, larger=False)
     known = judged_tasks() if judged is None else judged
     of_kind = [task for task in known if kind in (task.kind, "unknown")]
-    enough = len(of_kind) >= FEWEST and any(task.held_out for task in of_kind)
     found = tuple(task for task in of_kind if task.tokens == tokens)
+    enough = len(found) >= FEWEST and any(task.held_out for task in of_kind)
     smaller = [task for task in found if task.advised[1] < task.usual[1]]
     harmed = bool(found) and fmean(task.half_cost for task in found) > 0
     return Support(
@@ -262,8 +281,9 @@ def support_for(kind: Task, tokens: str, judged: Sequence[JudgedTask] | None = N
 
 
 def _is_better(tasks: Sequence[JudgedTask]) -> bool:
-    """Whether the mean gain is above twice its standard error."""
-    if not tasks:
-        return False
-    error = sum(task.gain_error**2 for task in tasks) ** 0.5 / len(tasks)
-    return fmean(task.gain for task in tasks) > 2 * error
+    """Whether gains are above twice their error, all tasks together.
+
+    Points and nats do not add up, so gains count in standard errors (Stouffer's method).
+    """
+    gains = [task.gain / task.gain_error for task in tasks if task.gain_error > 0]
+    return bool(gains) and sum(gains) > 2 * math.sqrt(len(gains))

@@ -1,6 +1,7 @@
 """Candidates trained side by side until it is clear which head geometry is best."""
 
-from headwise.trials.candidates import splits, usual
+from headwise.geometry import usual
+from headwise.trials.candidates import splits
 from headwise.trials.own_models import OwnTraining
 from headwise.trials.prediction import Prediction, predict
 from headwise.trials.result import Entrant, Trial

@@ -7,35 +7,15 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from headwise.advice import advise
+from headwise.advice import Advice, advise
 from headwise.data.text import windows
 from headwise.errors import BadInputError
-from headwise.geometry import HeadGeometry
-from headwise.progress import Progress
+from headwise.geometry import HeadGeometry, usual
+from headwise.progress import SILENT, Progress
 from headwise.trials.problems import Problem
-
-#: The head dimension that people use unless they think about it.
-USUAL_HEAD_DIM = 64
 
 #: The most sequences that ``advise`` reads.
 MOST_READ = 256
-
-
-def usual(width: int) -> HeadGeometry:
-    """Return the usual geometry: heads of dimension 64, or one head if the width is smaller.
-
-    Args:
-        width: The width of the model.
-
-    Returns:
-        The geometry.
-
-    Example:
-        >>> usual(256).heads, usual(48).heads
-        (4, 1)
-    """
-    rank = USUAL_HEAD_DIM if width % USUAL_HEAD_DIM == 0 else width
-    return HeadGeometry.free(width, width // rank, rank)
 
 
 def splits(width: int, least: int = 4) -> list[HeadGeometry]:
@@ -57,12 +37,9 @@ def splits(width: int, least: int = 4) -> list[HeadGeometry]:
     return found or [usual(width)]
 
 
-def advised(
-    problem: Problem, width: int, progress: Progress
-) -> tuple[list[HeadGeometry], HeadGeometry]:
-    """Ask ``advise`` for its choices and the usual one, and which of them it would take."""
-    # A geometry that costs more than the usual one is left out: at more cost anything may win.
-    answer = advise(
+def advice_for(problem: Problem, width: int, progress: Progress = SILENT) -> Advice:
+    """What ``advise`` says about the data of a trial."""
+    return advise(
         problem.inputs[:MOST_READ] if problem.inputs.dim() > 1 else _rows(problem),
         width=width,
         task=problem.advised_task,
@@ -70,6 +47,14 @@ def advised(
         mask="causal" if problem.kind == "next-token" else None,
         progress=progress,
     )
+
+
+def advised(
+    problem: Problem, width: int, progress: Progress
+) -> tuple[list[HeadGeometry], HeadGeometry]:
+    """Ask ``advise`` for its choices and the usual one, and which of them it would take."""
+    # A geometry that costs more than the usual one is left out: at more cost anything may win.
+    answer = advice_for(problem, width, progress)
     most = usual(width)
     chosen = [choice.geometry for choice in answer.choices]
     ranks = sorted({answer.best.geometry.qk_rank, most.qk_rank})

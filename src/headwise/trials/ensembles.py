@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +14,10 @@ from headwise.data import Task
 from headwise.errors import UnreadableFileError
 from headwise.geometry import HeadGeometry
 from headwise.training import Ensemble, Settings
+from headwise.whole_files import read_checkpoint, write_checkpoint
+
+#: What to do about a checkpoint that cannot be read.
+TRAIN_AGAIN = "remove it to train again"
 
 #: A model of a geometry, drawn from a seed.
 Build = Callable[[HeadGeometry, int], nn.Module]
@@ -104,27 +106,18 @@ def stackable(candidates: Mapping[str, HeadGeometry]) -> list[tuple[str, ...]]:
 
 def write_saved(path: Path, standing: Mapping[str, Saved]) -> None:
     """Write a checkpoint beside the old one, then put it in its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial_file = path.with_name(path.name + ".partial")
-    with partial_file.open("wb") as file:
-        torch.save({name: vars(saved) for name, saved in standing.items()}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial_file.replace(path)
+    write_checkpoint(path, {name: vars(saved) for name, saved in standing.items()})
 
 
 def read_saved(path: Path) -> dict[str, Saved]:
     """Read the candidates of a checkpoint; none if there is no file."""
     if not path.exists():
         return {}
+    content = read_checkpoint(path, hint=TRAIN_AGAIN)
     try:
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         return {name: Saved(**saved) for name, saved in content.items()}
-    except Exception as error:  # damaged bytes fail in as many ways as there are bytes
-        raise UnreadableFileError(
-            f"cannot read the checkpoint {path} ({type(error).__name__})",
-            hint="remove it to train again",
-        ) from None
+    except (AttributeError, TypeError):
+        raise UnreadableFileError(f"{path} is no checkpoint of a trial", hint=TRAIN_AGAIN) from None
 
 
 def _error_rate(score: float | None) -> float | None:

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim.lr_scheduler import LambdaLR
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry
 from headwise.trials.prediction import refuse_one_seed
+from headwise.whole_files import read_checkpoint, write_checkpoint
 
 #: One batch: what the model takes, and what it should answer.
 Pair = tuple[Tensor, Tensor]
@@ -213,17 +214,19 @@ class _OwnRun:
             "optimiser": self.optimiser.state_dict(),
             "schedule": self.schedule.state_dict(),
         }
-        partial = path.with_suffix(".partial")
-        torch.save(content, partial)
-        partial.replace(path)
+        write_checkpoint(path, content)
 
     def resume(self, path: Path) -> None:
         """Go to where a checkpoint stands, and pass over the batches it has seen."""
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        self.model.load_state_dict(content["model"])
-        self.optimiser.load_state_dict(content["optimiser"])
-        self.schedule.load_state_dict(content["schedule"])
-        self.step = content["step"]
+        hint = "remove it to train again"
+        content = read_checkpoint(path, hint=hint)
+        try:
+            self.model.load_state_dict(content["model"])
+            self.optimiser.load_state_dict(content["optimiser"])
+            self.schedule.load_state_dict(content["schedule"])
+            self.step = content["step"]
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
+            raise UnreadableFileError(f"{path} is no checkpoint of this model", hint=hint) from None
         for _ in range(self.step):
             next(self.data)
 

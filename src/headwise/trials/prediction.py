@@ -26,7 +26,8 @@ DRAWS = 20_000
 WALK_TEMPER = 1.0
 
 #: Second, how much likelier than others the advised candidate is to be best before any training.
-ADVISED_PRIOR = 2.0
+#: With its family left out the advice foretold the best no better than chance.
+ADVISED_PRIOR = 1.0
 
 #: Third, the share of probability that is spread equally while training is not over: curves of
 #: geometries cross later than any walk foretells.
@@ -107,7 +108,7 @@ def refuse_one_seed(count: int) -> None:
     """Refuse a single seed, which cannot tell a better geometry from a lucky start."""
     if count < 2:
         raise ParameterError(
-            f"expected at least 2 seeds, got {count}",
+            f"expected at least 2 different seeds, got {count}",
             hint="pass two or more: one seed cannot tell a difference from noise",
         )
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry
 from headwise.models import Decoder, EncoderStack, Images, Style, TextClassifier, ViTClassifier
 from headwise.randomness import stream
-from headwise.whole_files import write_whole
+from headwise.whole_files import read_checkpoint, write_checkpoint
 
 Kind = Literal["images", "ids", "next-token"]
 
@@ -107,21 +106,17 @@ class Problem:
 
     def write(self, path: Path) -> None:
         """Write the problem where other processes can read it."""
-        out = io.BytesIO()
-        torch.save({part.name: getattr(self, part.name) for part in fields(self)}, out)
-        write_whole(path, out.getvalue(), hint="choose another folder")
+        write_checkpoint(path, {part.name: getattr(self, part.name) for part in fields(self)})
 
     @classmethod
     def read(cls, path: Path) -> Problem:
         """Read what ``write`` wrote."""
+        hint = "choose a folder that every worker can read"
+        content = read_checkpoint(path, hint=hint)
         try:
-            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
             return cls(**content)
-        except (OSError, RuntimeError, TypeError, ValueError, EOFError) as error:
-            raise UnreadableFileError(
-                f"cannot read the data of a trial from {path} ({type(error).__name__})",
-                hint="choose a folder that every worker can read",
-            ) from None
+        except TypeError:
+            raise UnreadableFileError(f"{path} holds no data of a trial", hint=hint) from None
 
     def _samples(self, device: str) -> Samples:
         """A random part for training, the rest for the score."""
@@ -166,7 +161,7 @@ def _refuse_odd_labels(inputs: Tensor, labels: Tensor | None) -> None:
         kind = "" if labels is None else str(labels.dtype).removeprefix("torch.")
         raise BadInputError(
             f"expected {len(inputs)} class numbers, got {got}{kind}",
-            hint="pass one whole number for each input",
+            hint="pass one whole number for each input, or a folder with a subfolder per class",
         )
     if len(labels) < 10 or len(labels.unique()) < 2 or int(labels.min()) < 0:
         raise BadInputError(

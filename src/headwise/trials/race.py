@@ -189,9 +189,9 @@ def _refuse_no_round(standing: Standing, limits: Limits) -> None:
 
 
 def _survivors(standing: Standing, full: int) -> list[str]:
-    """The more promising half, and at least two, less those without hope."""
+    """The half with the best predicted scores, and at least two, less those without hope."""
     found = standing.predictions(full)
-    order = sorted(standing.running, key=lambda name: -found[name].probability)
+    order = sorted(standing.running, key=lambda name: found[name].score)
     half = order[: max(2, math.ceil(len(order) / 2))]
     least = HOPELESS + prediction.SURPRISE / len(found)
     hopeful = [name for name in half if found[name].probability >= least] or half[:1]

@@ -13,30 +13,33 @@ from headwise.trials.candidates import name_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from headwise.trials.result import Trial
+
 #: Half width of the bars of the predictions, in standard errors: 90 %.
 BARS = 1.645
 
 
-#: A ``headwise.trials.Trial``. That module imports this one, so its name cannot be used here.
-Shown = Any
-
-
-def verdict(found: Shown) -> str:
+def verdict(found: Trial) -> str:
     """The answer in one sentence."""
     best = found.best
     return (
-        f"{name_of(best.geometry)} (heads × rank) has the best {found.measure} after "
-        f"{found.full:,} steps with probability {best.probability:.2f}."
+        f"{name_of(best.geometry)} (heads × rank) has the lowest predicted {found.measure} after "
+        f"{found.full:,} steps. It is the best with probability {best.probability:.2f}."
     )
 
 
-def remarks(found: Shown) -> list[str]:
+def remarks(found: Trial) -> list[str]:
     """What a reader must know besides."""
     lines = []
     if not found.finished:
         lines.append(
             f"Time ran out at step {found.steps[-1]:,} of {found.full:,}: the scores at the full "
             "length are extrapolated."
+        )
+    if any(one.steps < found.full for one in found.entrants):
+        lines.append(
+            "Geometries that stopped early are predicted. Probabilities stated before training "
+            "ends are not reliable: use them to choose what to train next."
         )
     cheaper = [
         one
@@ -56,8 +59,8 @@ def remarks(found: Shown) -> list[str]:
     return lines
 
 
-def table(found: Shown) -> Table:
-    """One row for each geometry, the most probable winner first."""
+def table(found: Trial) -> Table:
+    """One row for each geometry, the lowest predicted score first."""
     columns = ("geometry", "trained", f"predicted {found.measure}", "probability best")
     rows = tuple(
         (
@@ -74,7 +77,7 @@ def table(found: Shown) -> Table:
     return Table((*columns, "parameters", "KV bytes", "Pareto front"), rows)
 
 
-def document(found: Shown) -> str:
+def document(found: Trial) -> str:
     """The whole answer as an HTML page that needs no other file."""
     return page(
         "Trial of head geometries",
@@ -88,7 +91,7 @@ def document(found: Shown) -> str:
     )
 
 
-def figure(found: Shown) -> Any:
+def figure(found: Trial) -> Any:
     """Draw the curves with predictions, the probabilities, and the score against KV bytes."""
     from matplotlib.figure import Figure
 
@@ -109,7 +112,7 @@ def _look(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 
 
-def _curves(axes: Axes, found: Shown) -> None:
+def _curves(axes: Axes, found: Trial) -> None:
     for place, (one, curve) in enumerate(zip(found.entrants, found.curves, strict=True)):
         scores, look = np.array(curve, dtype=float), _look(place)
         steps, seeds = np.array(found.steps[: len(curve)]), scores.shape[1]
@@ -134,7 +137,7 @@ def _curves(axes: Axes, found: Shown) -> None:
     axes.legend(title="heads × rank", loc="upper right", ncols=1 + (len(found.entrants) > 5))
 
 
-def _probabilities(axes: Axes, found: Shown) -> None:
+def _probabilities(axes: Axes, found: Trial) -> None:
     places = range(len(found.entrants))
     chances = [one.probability for one in found.entrants]
     colours = [_look(place)["color"] for place in places]
@@ -150,7 +153,7 @@ def _probabilities(axes: Axes, found: Shown) -> None:
     axes.set_title("Which is best?", loc="left")
 
 
-def _front(axes: Axes, found: Shown) -> None:
+def _front(axes: Axes, found: Trial) -> None:
     scores = [one.predicted for one in found.entrants]
     near = 0.04 * (max(scores) - min(scores))
     for place, one in enumerate(found.entrants):

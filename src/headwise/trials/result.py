@@ -12,9 +12,6 @@ from headwise.report import write_page
 from headwise.trials import render
 from headwise.trials.race import Standing
 
-#: Bytes of a number in the KV cache.
-CACHE_BYTES = 2
-
 
 @dataclass(frozen=True)
 class Entrant:
@@ -49,7 +46,7 @@ class Trial:
     """The answer of a trial, best entrant first.
 
     Attributes:
-        entrants: All candidates, the most probable winner first.
+        entrants: All candidates, the lowest predicted score first.
         measure: What the score is, such as "error rate" or "loss".
         full: The length of training that was asked about.
         steps: Steps at which scores were taken.
@@ -72,7 +69,7 @@ class Trial:
 
     @property
     def best(self) -> Entrant:
-        """The entrant that is most probably best."""
+        """The entrant with the lowest predicted score: the least regret is to be expected of it."""
         return self.entrants[0]
 
     def plot(self) -> Any:
@@ -134,12 +131,12 @@ def answer(
 ) -> Trial:
     """Turn the standing of a race into a trial's answer."""
     found = standing.predictions(full)
-    order = sorted(candidates, key=lambda name: (-found[name].probability, found[name].score))
+    order = sorted(candidates, key=lambda name: (found[name].score, -found[name].probability))
     points = {
         name: (
             found[name].score,
             geometry.parameters,
-            geometry.cache_bytes_per_token(CACHE_BYTES),
+            geometry.cache_bytes_per_token(),
         )
         for name, geometry in candidates.items()
     }

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from headwise.checks import of_type, positive, whole
+from headwise.data.named_functions import function_named, working_directory_importable
+from headwise.devices import refuse_absent
 from headwise.errors import ParameterError
 from headwise.geometry import HeadGeometry
 from headwise.progress import SILENT, Progress
-from headwise.training.device import refuse_absent
 from headwise.trials.candidates import advised, name_of, named
 from headwise.trials.ensembles import EnsembleRunner
-from headwise.trials.named_functions import function_named
 from headwise.trials.own_models import OwnRunner, OwnTraining, Pair
 from headwise.trials.prediction import ADVISED_PRIOR, refuse_one_seed
 from headwise.trials.problems import Problem
@@ -27,6 +29,7 @@ from headwise.trials.sources import Frame, read_problem
 from headwise.trials.workers import (
     PROBLEM,
     TrainBuiltIn,
+    TrainCandidate,
     TrainOwn,
     WorkerRunner,
     cluster_of,
@@ -61,23 +64,24 @@ def trial(
 ) -> Trial:
     """Train head geometries side by side on your data and say which is best.
 
-    All candidates have the same seeds and the same data order. After each round the half that is
-    least likely to win at the full length stops.
+    All candidates have the same seeds and the same data order. After each round the half with the
+    worse predicted scores stops.
 
     Args:
-        inputs: "digits", an array or file of images (b, channels, side, side) or of token ids
-            (b, n) or (n), a folder of images or texts with a subfolder for each class, a text or
-            its file, or a list of texts.
-        labels: Class numbers (b), a file of them, or names of classes. Text and ids without
-            labels are predicted token by token.
+        inputs: Any source that ``advise`` takes, of images (b, channels, side, side), token ids
+            (b, n) or (n), or texts. Subfolders of a folder, and whole numbers beside the inputs of
+            batches, are classes.
+        labels: Class numbers (b), a file of them, or names of classes, if the source has none.
+            Text and ids without labels are predicted token by token.
         task: "classify" or "next-token"; by default "classify" if there are labels.
         width: Width of the built-in model.
         depth: Its number of layers.
         patch: Side of the square patches that images are cut into; by default up to 4, so that an
             image has at least 16 of them.
         size: Side that images of a folder are scaled to; 32 by default.
-        length: Tokens of a sequence of text; 64 by default.
-        tokenizer: "character", "word" or the path of a tokenizer.json.
+        length: Tokens of a sequence of text; 64 by default, for speed (``advise`` takes 256).
+        tokenizer: "character" (the default for text without labels), "word" (the default with
+            labels) or the path of a tokenizer.json.
         candidates: Geometries to compare. By default those that ``advise`` names, and the usual
             one.
         steps: The full length of training that the answer is about.
@@ -105,33 +109,21 @@ def trial(
         >>> sorted((e.geometry.heads, e.geometry.qk_rank) for e in answer.entrants)
         [(1, 8), (2, 4)]
     """
-    refuse_one_seed(len(seeds))
+    _refuse_wrong_kinds(inputs, candidates, seeds, minutes, folder)
+    width, depth = whole("`width`", width), whole("`depth`", depth)
+    steps, batch = whole("`steps`", steps), whole("`batch`", batch)
+    positive("`rate`", rate, example=3e-3)
     if cluster is None:
         refuse_absent(device)
-    frame = Frame(task, depth, patch, size, length, tokenizer)
-    problem = read_problem(inputs, labels, frame)
+    problem = read_problem(inputs, labels, Frame(task, depth, patch, size, length, tokenizer))
     entrants, prior = _entrants(problem, width, candidates, progress)
-    place = None if folder is None else Path(folder)
-    sizes = {"steps": steps, "batch": batch, "rate": float(rate)}
-    identity = f"{problem.identity} {list(entrants)} {width} {tuple(seeds)} {sizes}"
-    limits = Limits(60.0 * minutes, _standing(place), identity, progress, prior=prior)
+    sizes = {"seeds": tuple(seeds), "steps": steps, "batch": batch, "rate": float(rate)}
+    identity = f"{problem.identity} {list(entrants)} {width} {sizes}"
+    limits = Limits(60.0 * minutes, _standing(folder), identity, progress, prior=prior)
+    contest = _Contest(entrants, steps, problem.measure, limits, folder)
     if cluster is None:
-        settings = settings_of(problem, device, seeds, **sizes)
-        runner = EnsembleRunner(
-            entrants,
-            problem.build,
-            problem.task(device),
-            settings,
-            measure=problem.measure,
-            path=None if place is None else place / "models.pt",
-        )
-        return _settled(runner, entrants, steps, limits, problem.measure)
-    with closing(cluster_of(cluster, device, place)) as executor:
-        assert place is not None
-        problem.write(place / PROBLEM)
-        spec = partial(TrainBuiltIn, folder=str(place.resolve()), problem=problem.identity)
-        workers = WorkerRunner(entrants, partial(spec, seeds=tuple(seeds), **sizes), executor)
-        return _settled(workers, entrants, steps, limits, problem.measure)
+        return contest.settled(_ensembles(problem, contest, device, sizes))
+    return contest.settled_on(cluster, device, partial(_built_in_spec, problem, sizes))
 
 
 def trial_of(
@@ -149,16 +141,15 @@ def trial_of(
 
     Args:
         build: Returns a new model of a geometry; torch's random generator is seeded before.
-            A function, or its name as PACKAGE:FUNCTION.
-        batches: Returns batches for a seed: pairs of inputs and targets, always in the same
-            order for the same seed. Iterables that end are started again. A function, or its
-            name as PACKAGE:FUNCTION.
+            Like ``batches``, a function or its name as PACKAGE:FUNCTION.
+        batches: Returns pairs of inputs and targets, in the same order for the same seed.
+            Iterables that end are started again.
         candidates: Geometries to compare.
         training: Steps, learning rate, seeds and device.
         minutes: Time limit; the answer then rests on extrapolation.
         folder: Where to keep checkpoints. A trial that was stopped goes on from there.
         cluster: Train on a Dask cluster: "local", "local:4" or "tcp://HOST:PORT". Needs a folder
-            that every worker can read and write, and functions given by name.
+            that every worker can read and write, and names of functions.
         progress: Receives news of the work.
 
     Returns:
@@ -180,36 +171,93 @@ def trial_of(
         ...         x = torch.randn(8, 4, generator=generator)
         ...         yield x, x
         >>> candidates = [HeadGeometry.free(4, 1, rank) for rank in (1, 4)]
-        >>> how = OwnTraining(steps=100, rate=0.03)
-        >>> trial_of(build, batches, candidates, training=how).best.geometry.qk_rank
+        >>> found = trial_of(build, batches, candidates, training=OwnTraining(100, 0.03))
+        >>> found.best.geometry.qk_rank
         4
     """
     entrants = named(candidates)
-    place = None if folder is None else Path(folder)
     told = [one for one in (build, batches) if isinstance(one, str)]
-    limits = Limits(
-        60.0 * minutes, _standing(place), f"{list(entrants)} {training} {told}", progress
+    identity = f"{list(entrants)} {training} {told}"
+    limits = Limits(60.0 * minutes, _standing(folder), identity, progress)
+    contest = _Contest(entrants, training.steps, "loss", limits, folder)
+    make, draw = _function(build), _function(batches)
+    with working_directory_importable():
+        runner = OwnRunner(entrants, make, draw, training, folder=contest.place)
+        if cluster is None:
+            return contest.settled(runner)
+    _refuse_functions(told)
+    return contest.settled_on(cluster, training.device, partial(_own_spec, told, training))
+
+
+@dataclass(frozen=True)
+class _Contest:
+    """Who competes, over how many steps, by which measure, within which limits and where."""
+
+    entrants: Mapping[str, HeadGeometry]
+    steps: int
+    measure: str
+    limits: Limits
+    folder: Path | str | None
+
+    @property
+    def place(self) -> Path | None:
+        return None if self.folder is None else Path(self.folder)
+
+    def settled(self, runner: Runner) -> Trial:
+        standing = race(runner, list(self.entrants), self.steps, self.limits)
+        return answer(standing, self.entrants, self.steps, self.measure)
+
+    def settled_on(
+        self, cluster: str, device: str, spec_in: Callable[[Path], Callable[..., TrainCandidate]]
+    ) -> Trial:
+        """Settle it on the workers of a cluster, which meet in the folder."""
+        with closing(cluster_of(cluster, device, self.place)) as executor:
+            assert self.place is not None
+            runner = WorkerRunner(self.entrants, spec_in(self.place.resolve()), executor)
+            return self.settled(runner)
+
+
+def _ensembles(
+    problem: Problem, contest: _Contest, device: str, sizes: Mapping[str, Any]
+) -> EnsembleRunner:
+    """Train built-in models in this process."""
+    place = contest.place
+    return EnsembleRunner(
+        contest.entrants,
+        problem.build,
+        problem.task(device),
+        settings_of(problem, device, **sizes),
+        measure=problem.measure,
+        path=None if place is None else place / "models.pt",
     )
-    runner = OwnRunner(
-        entrants,
-        function_named(build) if isinstance(build, str) else build,
-        function_named(batches) if isinstance(batches, str) else batches,
-        training,
-        folder=place,
-    )
-    if cluster is None:
-        return _settled(runner, entrants, training.steps, limits, "loss")
-    if not (isinstance(build, str) and isinstance(batches, str)):
+
+
+def _built_in_spec(
+    problem: Problem, sizes: Mapping[str, Any], folder: Path
+) -> Callable[..., TrainCandidate]:
+    """Write the data for the workers; return what makes a spec of a candidate and a look."""
+    problem.write(folder / PROBLEM)
+    return partial(TrainBuiltIn, folder=str(folder), problem=problem.identity, **sizes)
+
+
+def _own_spec(
+    names: Sequence[str], training: OwnTraining, folder: Path
+) -> Callable[..., TrainCandidate]:
+    build, batches = names
+    own = partial(TrainOwn, folder=str(folder), build=build, batches=batches)
+    return partial(own, **training.sizes())
+
+
+def _function(given: Callable[..., Any] | str) -> Callable[..., Any]:
+    return function_named(given) if isinstance(given, str) else given
+
+
+def _refuse_functions(names: Sequence[str]) -> None:
+    if len(names) < 2:
         raise ParameterError(
             "expected build and batches as PACKAGE:FUNCTION for a cluster, got functions",
             hint="pass their names, so that workers can import them",
         )
-    with closing(cluster_of(cluster, training.device, place)) as executor:
-        assert place is not None
-        spec = partial(TrainOwn, folder=str(place.resolve()), build=build, batches=batches)
-        spec = partial(spec, **training.sizes())
-        workers = WorkerRunner(entrants, spec, executor)
-        return _settled(workers, entrants, training.steps, limits, "loss")
 
 
 def _entrants(
@@ -225,11 +273,24 @@ def _entrants(
     return named(found), {name_of(first): ADVISED_PRIOR}
 
 
-def _standing(folder: Path | None) -> Path | None:
-    return None if folder is None else folder / STANDING
+def _refuse_wrong_kinds(
+    inputs: Any, candidates: Any, seeds: Any, minutes: Any, folder: Path | str | None
+) -> None:
+    """Refuse, before anything is measured or trained, what could only fail later."""
+    if inputs is None:
+        raise ParameterError("expected data for `inputs`, got none", hint="pass 'digits' to try it")
+    of_type("`seeds`", seeds, Sequence, "two or more whole numbers")
+    different = {whole("`seeds`", seed, 0) for seed in seeds}
+    refuse_one_seed(len(different))
+    if len(different) < len(seeds):
+        raise ParameterError(f"expected different seeds, got {list(seeds)}", hint="pass each once")
+    of_type("`folder`", folder, (str, Path, type(None)), "a path")
+    if minutes != math.inf:
+        positive("`minutes`", minutes, example=10)
+    several = candidates if isinstance(candidates, Sequence) else (candidates,)
+    for geometry in () if candidates is None else several:
+        of_type("`candidates`", geometry, HeadGeometry, "HeadGeometry objects")
 
 
-def _settled(
-    runner: Runner, entrants: Mapping[str, HeadGeometry], steps: int, limits: Limits, measure: str
-) -> Trial:
-    return answer(race(runner, list(entrants), steps, limits), entrants, steps, measure)
+def _standing(folder: Path | str | None) -> Path | None:
+    return None if folder is None else Path(folder) / STANDING

@@ -1,4 +1,4 @@
-"""Read data for a trial: arrays, files, folders of images or texts, or text itself."""
+"""Make a problem for a trial of whatever data a person has."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ import torch
 from torch import Tensor
 
 from headwise.arrays import read_array
-from headwise.data.images import PICTURES, digits, image_files
-from headwise.data.text import Vocabulary, read_text, tokenizer_file
-from headwise.errors import BadInputError, ParameterError, UnreadableFileError
+from headwise.data.sources import read_source
+from headwise.data.text import encode_all, encoder_of
+from headwise.errors import BadInputError, ParameterError
 from headwise.trials.problems import Problem
 
 #: What built-in models can be trained to do.
 TASKS = ("classify", "next-token")
 
-#: The largest side of a patch, and the side of images of a folder, unless given.
-LARGEST_PATCH, IMAGE_SIZE = 4, 32
+#: The most files of a folder, and samples of a loader or dataset, that are read.
+MOST_SAMPLES = 2**16
+
+#: The largest side of a patch, unless given.
+LARGEST_PATCH = 4
 
 #: Small images get smaller patches, so that at least this many tokens are left.
 FEWEST_PATCHES = 16
 
-#: Tokens of a sequence of text, unless given.
-TEXT_LENGTH = 64
+#: Tokens of a sequence of text, and how a text without labels is cut, unless given. Both differ
+#: from ``advise``, to train faster: scores of 20,000 words at each token take long.
+TEXT_LENGTH, TEXT_TOKENIZER = 64, "character"
 
 
 @dataclass(frozen=True)
@@ -57,93 +61,40 @@ def read_problem(inputs: Any, labels: Any, frame: Frame) -> Problem:
             f"expected task 'classify' or 'next-token', got {frame.task!r}",
             hint="pass one of them, or your own model to trial_of()",
         )
-    if isinstance(inputs, str | Path) and "\n" not in str(inputs):
-        return _of_place(inputs, labels, frame)
-    if isinstance(inputs, str):
-        return _of_text(inputs, frame)
-    if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str):
-        if labels is None:
-            return _of_text("\n".join(inputs), frame)
-        return _of_texts(list(inputs), _class_numbers(labels), frame)
-    return _of_array(torch.as_tensor(inputs), labels, frame)
-
-
-def _of_place(place: str | Path, labels: Any, frame: Frame) -> Problem:
-    """The digits, a folder or a file."""
-    path = Path(place)
-    if place == "digits" and labels is None:
-        found = digits()
-        return _of_images(found.images, found.labels, frame)
-    if path.is_dir():
-        _refuse_labels(path, labels)
-        return _of_folder(path, frame)
-    if not path.exists():
-        raise UnreadableFileError(
-            f"there is no file or folder {place}",
-            hint="pass digits, an array file, a text file, or a folder of images or texts",
-        )
-    if path.suffix.lower() in (".txt", ".md", ".py"):
-        _refuse_labels(path, labels)
-        return _of_text(read_text(path), frame)
-    return _of_array(read_array(path), labels, frame)
-
-
-def _refuse_labels(path: Path, labels: Any) -> None:
-    if labels is not None:
+    found = read_source(inputs, most=MOST_SAMPLES, size=frame.size)
+    if labels is not None and (found.labels is not None or len(found.texts) == 1):
         raise ParameterError(
-            f"expected no labels beside {path}, got some",
-            hint="put the files of each class into its own subfolder; text needs no labels",
+            f"expected no labels beside {found.name}, got some",
+            hint="leave them out: text needs none, and some sources have their own",
         )
+    given = found.labels if labels is None else labels
+    classes = None if frame.task == "next-token" else _class_numbers(given)
+    if found.values is not None:
+        return _of_array(found.values, classes, frame)
+    if classes is None:
+        return _of_text("\n".join(found.texts), frame)
+    return _of_texts(found.texts, classes, frame)
 
 
-def _of_folder(folder: Path, frame: Frame) -> Problem:
-    """Images or texts; subfolders are classes, and texts without them are one text."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    pictures = [path for path in files if path.suffix.lower() in PICTURES]
-    if pictures:
-        images = torch.stack(image_files(pictures, frame.size or IMAGE_SIZE))
-        return _of_images(images, _folder_classes(folder, pictures), frame)
-    texts = [path for path in files if path.suffix.lower() in (".txt", ".md", ".py")]
-    if not texts:
-        raise UnreadableFileError(
-            f"expected images or texts in {folder}, got {len(files)} other files",
-            hint=f"files should end in .txt or {', '.join(PICTURES[:3])}",
-        )
-    if frame.task == "next-token" or all(path.parent == folder for path in texts):
-        return _of_text("\n".join(map(read_text, texts)), frame)
-    return _of_texts(list(map(read_text, texts)), _folder_classes(folder, texts), frame)
-
-
-def _folder_classes(folder: Path, files: Sequence[Path]) -> Tensor:
-    """The number of each file's first subfolder, in the order of their names."""
-    names = [path.relative_to(folder).parts[0] for path in files]
-    if any(folder / name == path for name, path in zip(names, files, strict=True)):
-        raise BadInputError(
-            f"expected every file of {folder} in a subfolder that names its class, got some "
-            "outside",
-            hint="move them, or pass arrays and labels",
-        )
-    order = sorted(set(names))
-    return torch.tensor([order.index(name) for name in names])
-
-
-def _of_array(values: Tensor, labels: Any, frame: Frame) -> Problem:
+def _of_array(values: Tensor, labels: Tensor | None, frame: Frame) -> Problem:
     if values.dim() == 4:
-        return _of_images(values.double(), _class_numbers(labels), frame)
+        return _of_images(values.double(), labels, frame)
     if values.is_floating_point() or values.dim() not in (1, 2):
         raise BadInputError(
             f"expected images (b, channels, side, side) or whole-number ids (b, n) or (n), got "
             f"shape {tuple(values.shape)} of {str(values.dtype).removeprefix('torch.')}",
             hint="reshape the inputs, or pass your own model to trial_of()",
         )
+    if frame.patch is not None:
+        raise ParameterError("`patch` goes with images, got token ids", hint="leave it out")
     ids, vocabulary = values.long(), int(values.max()) + 1 if values.numel() else 0
     if values.numel() and int(values.min()) < 0:
         raise BadInputError(
             f"expected ids from 0 up, got {int(values.min())}", hint="number tokens from 0"
         )
-    if labels is None or frame.task == "next-token":
+    if labels is None:
         return _next_token(ids, vocabulary, frame)
-    return Problem("ids", ids, _class_numbers(labels), vocabulary=vocabulary, depth=frame.depth)
+    return Problem("ids", ids, labels, vocabulary=vocabulary, depth=frame.depth)
 
 
 def _of_images(images: Tensor, labels: Tensor | None, frame: Frame) -> Problem:
@@ -167,8 +118,8 @@ def _of_text(text: str, frame: Frame) -> Problem:
             "expected labels for task 'classify', got one text",
             hint="pass a list of texts with labels, or task='next-token'",
         )
-    ids, size = _encoded(text, frame.tokenizer or "character")
-    return _next_token(ids, size, frame)
+    encode, size = encoder_of(text, frame.tokenizer or TEXT_TOKENIZER)
+    return _next_token(encode(text), size, frame)
 
 
 def _next_token(ids: Tensor, vocabulary: int, frame: Frame) -> Problem:
@@ -183,26 +134,10 @@ def _next_token(ids: Tensor, vocabulary: int, frame: Frame) -> Problem:
     return made
 
 
-def _of_texts(texts: list[str], labels: Tensor | None, frame: Frame) -> Problem:
-    tokenizer, length = frame.tokenizer or "word", frame.length or TEXT_LENGTH
-    if tokenizer not in ("character", "word"):
-        rows = [tokenizer_file(tokenizer)[0](text)[:length] for text in texts]
-        lengths = torch.tensor([max(1, len(row)) for row in rows])
-        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        vocabulary = tokenizer_file(tokenizer)[1]
-    else:
-        known = Vocabulary.of("\n".join(texts), tokenizer)  # pyright: ignore[reportArgumentType]
-        ids, lengths = known.encode_all(texts, length)
-        vocabulary = known.size
-    return Problem("ids", ids, labels, lengths=lengths, vocabulary=vocabulary, depth=frame.depth)
-
-
-def _encoded(text: str, tokenizer: str) -> tuple[Tensor, int]:
-    if tokenizer in ("character", "word"):
-        known = Vocabulary.of(text, tokenizer)  # pyright: ignore[reportArgumentType]
-        return known.encode(text), known.size
-    encode, size = tokenizer_file(tokenizer)
-    return encode(text), size
+def _of_texts(texts: Sequence[str], labels: Tensor, frame: Frame) -> Problem:
+    encode, size = encoder_of("\n".join(texts), frame.tokenizer or "word")
+    ids, lengths = encode_all(encode, texts, frame.length or TEXT_LENGTH)
+    return Problem("ids", ids, labels, lengths=lengths, vocabulary=size, depth=frame.depth)
 
 
 def _class_numbers(labels: Any) -> Tensor | None:
@@ -211,7 +146,12 @@ def _class_numbers(labels: Any) -> Tensor | None:
         return None
     if isinstance(labels, str | Path):
         return read_array(Path(labels))
-    if isinstance(labels, list | tuple) and labels and isinstance(labels[0], str):
+    if isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels):
+        if None in labels:
+            raise BadInputError(
+                "expected every file in a subfolder that names its class, got some outside",
+                hint="move them, or pass arrays and labels",
+            )
         order = sorted(set(labels))
         return torch.tensor([order.index(name) for name in labels])
     return torch.as_tensor(labels)

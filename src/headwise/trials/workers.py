@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import torch
 
+from headwise.data.named_functions import function_named, working_directory_importable
 from headwise.errors import BadInputError, ExecutorError
 from headwise.geometry import HeadGeometry
 from headwise.runs import Answer, ClusterExecutor, Executor, Row, Spec, device
 from headwise.training import Settings
 from headwise.trials.ensembles import EnsembleRunner
-from headwise.trials.named_functions import function_named
 from headwise.trials.own_models import OwnRunner, OwnTraining
 from headwise.trials.problems import MOST_TESTED, Problem
 
@@ -78,7 +78,7 @@ class TrainBuiltIn(TrainCandidate, frozen=True):
                 hint="choose another folder",
             )
         settings = settings_of(
-            found, device(), self.seeds, steps=self.steps, batch=self.batch, rate=self.rate
+            found, device(), seeds=self.seeds, steps=self.steps, batch=self.batch, rate=self.rate
         )
         return EnsembleRunner(
             {self.name: self.geometry},
@@ -108,9 +108,14 @@ class TrainOwn(TrainCandidate, frozen=True):
         named = {self.name: self.geometry}
         return OwnRunner(named, build, batches, training, folder=self.place)
 
+    @working_directory_importable()
+    def ask(self) -> Row:
+        """Train and save; its functions may import more while they run."""
+        return super().ask()
+
 
 def settings_of(
-    problem: Problem, device: str, seeds: Sequence[int], *, steps: int, batch: int, rate: float
+    problem: Problem, device: str, *, seeds: Sequence[int], steps: int, batch: int, rate: float
 ) -> Settings:
     """How built-in models are trained."""
     tested = problem.task("cpu").examine(MOST_TESTED, torch.Generator())

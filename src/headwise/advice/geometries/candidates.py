@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headwise.advice.geometries.heads import (
-    USUAL_HEAD_DIM,
     aimed_heads,
     content_rank,
     most_heads,
     shaped,
 )
-from headwise.advice.question import CACHE_NUMBER, NO_LIMIT, Budget, Constraints, Question
+from headwise.advice.question import NO_LIMIT, Budget, Constraints, Question
 from headwise.advice.rule import RankChoice
 from headwise.errors import BadInputError
-from headwise.geometry import HeadGeometry, divisors
+from headwise.geometry import USUAL_HEAD_DIM, HeadGeometry, divisors, usual
 
 Role = Literal[
     "advised",
@@ -121,14 +120,18 @@ def lookup(width: int, rank: int, constraints: Constraints) -> Candidate:
 def usual_within(width: int, constraints: Constraints, budget: Budget) -> Candidate | None:
     """The usual geometry under the constraints and the budget; None if none fits.
 
-    Head dimension 64 (the width if smaller) and heads = width / head dimension; with fixed heads
-    the head dimension is width / heads. Fewer heads where the budget holds no more.
+    With fixed heads the head dimension is width / heads. Fewer heads where the budget holds no
+    more.
 
     >>> usual_within(768, Constraints(heads=8), Budget()).geometry.qk_rank
     96
     """
-    wanted = USUAL_HEAD_DIM if constraints.heads is None else max(1, width // constraints.heads)
-    rank = constraints.rank or constraints.rounded(min(wanted, width), width)
+    wanted = usual(width).qk_rank
+    if constraints.heads is not None:
+        wanted = max(1, width // constraints.heads)
+    elif wanted % constraints.multiple_of:  # it would be rounded away from a divisor of the width
+        wanted = min(USUAL_HEAD_DIM, width)
+    rank = constraints.rank or constraints.rounded(wanted, width)
     heads = constraints.heads or max(1, width // rank)
     if constraints.heads is None:
         fitting = most_heads(width, rank, constraints, Budget(None, budget.cache_bytes))
@@ -151,11 +154,10 @@ def references(
     >>> [c.geometry.qk_rank for c in references(768, 12, largest_rank=128)]
     [64, 128]
     """
-    usual = HeadGeometry.free(width, max(1, width // USUAL_HEAD_DIM), min(USUAL_HEAD_DIM, width))
-    rank = max(largest_rank, min(USUAL_HEAD_DIM, width))
+    rank = max(largest_rank, usual(width).qk_rank)
     head = HeadGeometry.free(width, 1, rank).parameters
     largest = HeadGeometry.free(width, max(heads, -(-most_parameters // head)), rank)
-    return [Candidate("usual", usual), Candidate("largest", largest)]
+    return [Candidate("usual", usual(width)), Candidate("largest", largest)]
 
 
 def _shapes(
@@ -223,5 +225,5 @@ def _nothing_fits(width: int, constraints: Constraints, budget: Budget) -> BadIn
         f"nothing fits {limits} at width {width}",
         hint=f"the smallest possible is {least.heads} head{'s' * (least.heads != 1)} of rank "
         f"{content_rank(least)}: {least.parameters:,} parameters, "
-        f"{least.cache_bytes_per_token(CACHE_NUMBER):,} cache bytes per token",
+        f"{least.cache_bytes_per_token():,} cache bytes per token",
     )

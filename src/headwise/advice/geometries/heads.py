@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headwise.advice.question import (
-    CACHE_NUMBER,
     MOST_HEADS,
     NO_LIMIT,
     Budget,
@@ -15,7 +14,7 @@ from headwise.advice.question import (
     Unit,
 )
 from headwise.advice.rule import whole_dimension
-from headwise.geometry import HeadGeometry, LatentGeometry, divisors
+from headwise.geometry import HeadGeometry, LatentGeometry, divisors, usual
 from headwise.theory.harmonics import error_lower_bound
 
 #: A lower bound on the lookup error below this says nothing.
@@ -40,7 +39,7 @@ class Costs:
         return cls(
             geometry.parameters,
             geometry.flops_per_token(length),
-            geometry.cache_bytes_per_token(CACHE_NUMBER),
+            geometry.cache_bytes_per_token(),
         )
 
     def against(self, other: Costs) -> dict[str, float]:
@@ -121,9 +120,6 @@ def _latent(
     return LatentGeometry(width, heads, heads, rank + rope, values, latent, asking, rope)
 
 
-#: The usual head dimension.
-USUAL_HEAD_DIM = 64
-
 #: The fewest heads that are offered as "fewer heads".
 FEWEST_HEADS = 4
 
@@ -138,12 +134,12 @@ Limit = Literal["width", "tried", "parameters", "cache", "present"]
 
 
 def usual_heads(width: int) -> int:
-    """width / 64 heads, but at least four.
+    """The heads of the usual geometry, but at least four.
 
     >>> usual_heads(768), usual_heads(64)
     (12, 4)
     """
-    return max(FEWEST_HEADS, width // USUAL_HEAD_DIM)
+    return max(FEWEST_HEADS, usual(width).heads)
 
 
 def most_heads(width: int, rank: int, constraints: Constraints, budget: Budget) -> int:
@@ -240,6 +236,6 @@ def groups_leave_a_rest(geometry: HeadGeometry, limit: Limit, budget: Budget) ->
     if limit in ("width", "tried"):
         return heads < _most_by_width(geometry.width, content_rank(geometry), budget)
     cached = limit == "cache"
-    cost = geometry.cache_bytes_per_token(CACHE_NUMBER) if cached else geometry.parameters
+    cost = geometry.cache_bytes_per_token() if cached else geometry.parameters
     most = budget.cache_bytes if cached else budget.parameters
     return most is not None and cost * (heads + 1) <= heads * most

@@ -18,6 +18,7 @@ from headwise.advice.words.answer import (
     lookup_words,
     met_words,
     notes,
+    over_words,
     question_words,
     reasons,
     row_name,
@@ -150,8 +151,7 @@ def _table(answer: Answer, rows: tuple[Row, ...]) -> Table:
 
 
 def _met(answer: Answer, choice: Choice) -> str:
-    over = answer.question.budget.exceeded_by(choice.geometry)
-    return "over limit" if over else met_words(answer.rank, choice)
+    return over_words(answer, choice) or met_words(answer.rank, choice)
 
 
 def _costs(answer: Answer, rows: tuple[Row, ...]) -> Table:

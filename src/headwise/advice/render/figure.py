@@ -1,8 +1,7 @@
-"""The rank curves as a figure, for pages and notebooks, and as a plot in the terminal."""
+"""The rank curves as a figure, for pages and notebooks."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from headwise.advice.answer import Answer
@@ -14,16 +13,20 @@ from headwise.report.figures import COLOURS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Size of the plot in a terminal of 80 columns.
-COLUMNS, ROWS = 76, 17
-
-#: Marks of the curves in the terminal.
-MARKS = ("●", "○", "◇", "■")
+#: The dashed lines. With N(0, 1) weights the limit is that of hardmax; softmax lies above it.
+MAXIMUM = "maximum (N(0, 1): of hardmax)"
 
 
 def figure(answer: Answer) -> Any:
     """Rank / tokens against head dimension: each curve, its plateau, the advised rank."""
-    panel = Panel(
+    drawn = draw([panel(answer)])
+    _mark(drawn.axes[0], answer)
+    return drawn
+
+
+def panel(answer: Answer) -> Panel:
+    """The rank curves."""
+    return Panel(
         "Rank of a head before training",
         "head dimension",
         "rank / tokens",
@@ -33,34 +36,6 @@ def figure(answer: Answer) -> Any:
         ),
         x_scale="log",
     )
-    drawn = draw([panel])
-    _mark(drawn.axes[0], answer)
-    return drawn
-
-
-def terminal_plot(answer: Answer) -> str:
-    """The same as text, without colours."""
-    import plotext
-
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.plot_size(COLUMNS, ROWS)
-    curves = answer.evidence.curves
-    # plotext labels a linear axis only, so positions are exponents of two.
-    dims = sorted({d for curve in curves for d in curve.head_dims if d & (d - 1) == 0})
-    for curve, mark in reversed(list(zip(curves, MARKS, strict=False))):
-        places = [_place(dim) for dim in curve.head_dims]
-        plotext.scatter(places, list(curve.mean), marker=mark, label=label(curve))
-    plotext.vertical_line(_place(answer.best.rank))
-    step = 1 + len(dims) // 12
-    shown = dims[::step]
-    plotext.xticks([_place(dim) for dim in shown], [str(dim) for dim in shown])
-    plotext.ylim(0, 1.05)
-    plotext.xlabel(f"head dimension (line: advised rank {answer.best.rank})")
-    plotext.title("rank / tokens before training")
-    text = plotext.build()
-    plotext.clear_figure()
-    return "\n".join(line.rstrip() for line in plotext.uncolorize(text).splitlines())
 
 
 def label(curve: RankCurve) -> str:
@@ -69,16 +44,12 @@ def label(curve: RankCurve) -> str:
     return f"{START[curve.start]}{masked}"
 
 
-def _place(dim: int) -> float:
-    return math.log2(dim)
-
-
 def _mark(axes: Axes, answer: Answer) -> None:
     """Plateaus, the advised rank, powers of two, and a legend that covers none of them."""
     curves = answer.evidence.curves
     for curve, colour in zip(curves, COLOURS, strict=False):
         axes.axhline(curve.plateau, color=colour, linewidth=0.8, linestyle="--", zorder=1)
-    axes.plot([], [], color="0.3", linewidth=0.8, linestyle="--", label="plateau")
+    axes.plot([], [], color="0.3", linewidth=0.8, linestyle="--", label=MAXIMUM)
     rank = answer.best.rank
     axes.axvline(rank, color="0.35", linestyle=":", linewidth=1.2, zorder=0)
     place = ("data", "axes fraction")

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from headwise.advice.answer import Answer
 from headwise.advice.render.document import MOST_ROWS, Document, document
-from headwise.advice.render.figure import terminal_plot
+from headwise.advice.render.figure import panel
+from headwise.report import terminal_plot
 from headwise.report.tables import Cell, Table
 
 if TYPE_CHECKING:
@@ -71,13 +72,14 @@ def _glance(shown: Document, width: int, *, whole: bool) -> Iterator[object]:
 
 
 def _explained(answer: Answer, shown: Document, width: int) -> Iterator[object]:
-    yield f"\n{terminal_plot(answer)}\n"
+    rank = answer.best.rank
+    yield f"\n{terminal_plot(panel(answer), (f'advised rank {rank}', rank))}\n"
     for label, words in shown.findings:
         yield _hanging(f"{label}: ", words, width)
     yield ""
     for note in shown.notes:
         yield _hanging("", note, width)
-    if shown.caveat != shown.closing:
+    if shown.closing not in shown.caveat:
         yield f"\n{shown.closing}"
 
 

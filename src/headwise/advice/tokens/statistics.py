@@ -81,12 +81,9 @@ def used_sequences(sequences: int, length: int) -> int:
 
 
 def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
-    """Describe tokens, in one random embedding if they need one.
+    """Return a description of tokens, in one random embedding if they need one.
 
     Vectors keep their own dimension; ids only have that of their embedding.
-
-    Returns:
-        The statistics.
     """
     few = tokens.chosen(torch.arange(used_sequences(tokens.sequences, tokens.length)))
     embedded = few.embedded(seed)
@@ -224,9 +221,6 @@ def _centred(rows: Float[Tensor, "m c"]) -> Float[Tensor, "m c"]:
     """Return differences to the mean of each column.
 
     Medians go first: the mean of a large constant is rounded, which would look like variance.
-
-    Returns:
-        The differences.
     """
     shifted = _from_median(rows)
     return shifted - shifted.mean(0)

@@ -107,7 +107,8 @@ def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
     """The same ids with a vocabulary of known size."""
     if not tokens.learned:
         raise BadInputError(
-            f"expected token ids with `vocabulary={vocabulary}`, got vectors",
+            f"expected token ids with `vocabulary={vocabulary}`, got "
+            f"{'images' if tokens.images else 'vectors'}",
             hint="leave `vocabulary` out, or pass whole numbers",
         )
     if int(tokens.values.max()) >= vocabulary:

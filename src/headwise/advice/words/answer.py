@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headwise.advice.answer import Answer, Choice
-from headwise.advice.geometries.heads import NEGLIGIBLE, USUAL_HEAD_DIM
+from headwise.advice.geometries.heads import NEGLIGIBLE
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, whole_dimension
 from headwise.advice.words.finding import sentence
 from headwise.advice.words.terms import (
@@ -16,6 +16,7 @@ from headwise.advice.words.terms import (
     need_words,
     percent,
 )
+from headwise.geometry import USUAL_HEAD_DIM
 
 CLOSING = (
     "This measures the first layer before training and promises nothing about the trained model. "
@@ -41,9 +42,15 @@ ROLES: dict[str, str] = {
     "half rank": "Half that rank: try it if training shows that less is enough.",
     "lookup": "Enough rank to look up single tokens exactly.",
     "limited rank": "The largest rank below that which the limits allow.",
-    "usual": f"The usual choice: head_dim {USUAL_HEAD_DIM}, heads = width / {USUAL_HEAD_DIM}.",
+    "usual": f"The usual choice: head_dim {USUAL_HEAD_DIM}, or the nearest that divides the width.",
     "largest": "The largest rank that was tried.",
     "present": "The model as it is.",
+}
+
+#: Cells of the column "enough" for what costs too much, and what they mean.
+OVER = {
+    "over limit": "it costs more than the limit that was set.",
+    "over yours": "it costs more than your model, so it is not offered.",
 }
 
 #: Names of rows that differ from the role.
@@ -55,6 +62,7 @@ LABELS = {
     "judged part": "Part",
     "judged encoder": "Part",
     "retrieval": "Lookup",
+    "apart": "Ranks",
     "mask from": "Mask",
     "mask law": "Mask",
     "law bounds": "Law",
@@ -89,16 +97,21 @@ def headline(answer: Answer) -> str:
     best = answer.best
     words = f"{_verb(answer)} {geometry_words(best.geometry)} at width {best.geometry.width}: "
     words += f"{best.costs.parameters:,} parameters, {_compared(answer)}."
-    return words if best.meets or answer.kept else f"{words} {_short_of(answer.rank)}"
+    if best.meets:
+        return words
+    return f"{words} {_though(answer) if answer.kept else _short_of(answer.rank)}"
 
 
 def caveat(answer: Answer) -> str:
     """What to know before the answer is believed."""
-    return NO_DATA if answer.evidence.statistics is None else CLOSING
+    if answer.evidence.statistics is None:
+        return NO_DATA
+    few = answer.finding("few tokens")
+    return CLOSING if few is None else f"{sentence(few)} {CLOSING}"
 
 
 def reasons(answer: Answer) -> list[str]:
-    """The three reasons that decide: the evidence, the need, and why so many heads."""
+    """The three reasons that decide; ``words.reasons`` holds their sentences."""
     codes = ["evidence", "decides", "heads" if answer.finding("shape") is None else "shape"]
     found = [answer.finding(code) for code in codes]
     return [sentence(one) for one in found if one is not None]
@@ -106,8 +119,9 @@ def reasons(answer: Answer) -> list[str]:
 
 def row_name(answer: Answer, choice: Choice) -> str:
     """What a row of the table is called."""
-    if choice.role == "advised" and answer.kept:
-        return "predicted rank" if answer.evidence.statistics is None else "measured rank"
+    if answer.kept and choice.role in ("advised", "half rank"):
+        found = "predicted rank" if answer.evidence.statistics is None else "measured rank"
+        return found if choice.role == "advised" else f"half {found.split()[0]}"
     if choice.role == "usual" and choice.geometry != answer.usual.geometry:
         return "usual, fewer"
     return ROW_NAMES.get(choice.role, choice.role)
@@ -128,11 +142,14 @@ def legend(answer: Answer) -> list[str]:
         enough = "can look up single tokens"
     known = rank.binds == "retrieval" or rank.reached
     least = f" ({enough_words(rank)} does)" if known else " (no rank that was tried does)"
+    over = {over_words(answer, choice) for choice in (*answer.choices, *answer.references)}
     return [
         "rank: head dimension of queries and keys.",
-        "mixing: rank of a head's attention matrix before training, in % of its maximum.",
-        "lookup: error in picking out one token. 0: exact; ≥ x: at least x, by theory.",
+        "mixing: rank of attention before training, in % of that at large head dimension.",
+        "lookup: least mean squared error of retrieval, 0 (exact) to 0.5; ≥ 0: no bound.",
         f"enough: whether the rank {enough}{least}.",
+        *([_kept_below(answer)] if known and answer.kept and not answer.best.meets else []),
+        *(f"{word}: {meaning}" for word, meaning in OVER.items() if word in over),
     ]
 
 
@@ -142,12 +159,22 @@ def notes(answer: Answer) -> list[str]:
     return [
         "mixing: numerical rank of a head's attention matrix before training, as a share of its "
         "plateau, the value that it tends to for large head dimensions.",
-        "lookup: lower bound on the mean squared error of finding the nearer of two tokens "
-        f"in {dimension} dimensions (heads paper). 0: one head can be exact. Training took a rank "
-        f"of {MARGIN} times the effective dimension to get there; below that, ≥ 0 is shown.",
+        "lookup: lower bound on the mean squared error of retrieving the nearer of two tokens "
+        f"in {dimension} dimensions (heads paper; 0.5 without attention). 0: one head can be "
+        f"exact. Training took a rank of {MARGIN} times the effective dimension to get there; "
+        "below that, ≥ 0 is shown.",
         f"FLOPs per token: at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
         "in 16-bit numbers.",
     ]
+
+
+def over_words(answer: Answer, choice: Choice) -> str | None:
+    """How a choice costs too much, as a cell of a table; None if it does not."""
+    budget = answer.question.budget
+    over = budget.exceeded_by(choice.geometry)
+    if not over:
+        return None
+    return "over yours" if all(budget.limits[unit][1] for unit in over) else "over limit"
 
 
 def met_words(rank: RankChoice, choice: Choice) -> str:
@@ -185,6 +212,20 @@ def _compared(answer: Answer) -> str:
     if best.against_present is None or best.role == "present":
         return words
     return f"{words}, {best.against_present['parameters']:.0%} of your model's"
+
+
+def _though(answer: Answer) -> str:
+    """Why a geometry leads whose rank the table calls too low."""
+    return (
+        f"The rule alone asks for more rank ({need_words(answer.rank)}), "
+        "which trained tasks do not support so far."
+    )
+
+
+def _kept_below(answer: Answer) -> str:
+    """Why the arrow of the table stands at a rank that its last column rejects."""
+    leader = "Your model's" if answer.best.role == "present" else "The usual"
+    return f"{leader} geometry is below that; trained tasks give no reason to leave it."
 
 
 def _short_of(rank: RankChoice) -> str:

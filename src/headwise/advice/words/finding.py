@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from statistics import fmean
 from typing import Any
 
 from headwise.advice.answer import Finding
-from headwise.advice.geometries.heads import MOST_WIDTHS, USUAL_HEAD_DIM
-from headwise.advice.rule import MARGIN, SLACK
+from headwise.advice.rule import MARGIN
+from headwise.advice.words.reasons import decides, evidence, heads, shape
 from headwise.advice.words.terms import (
     START_LONG,
     TASK_FROM,
@@ -21,63 +20,17 @@ from headwise.advice.words.terms import (
 
 Values = Mapping[str, Any]
 
-UNITS = {"parameters": "parameters", "cache": "cache bytes per token"}
-
 
 def sentence(finding: Finding) -> str:
     """A finding as a sentence."""
-    return _SENTENCES[finding.code](finding.values)
+    words = _SENTENCES[finding.code]
+    return words.format(**finding.values) if isinstance(words, str) else words(finding.values)
 
 
 def _task(v: Values) -> str:
     if v["task"] == "unknown":
         return "The task is unknown. Pass `task` for advice from tasks of that kind."
     return f"The task is {v['task']} ({TASK_FROM[v['from']]})."
-
-
-def _evidence(v: Values) -> str:
-    kind = "tasks" if v["task"] == "unknown" else f"{v['task']} tasks"
-    on = {"ids": " on token ids", "vectors": " on vectors", "none": ""}[v["tokens"]]
-    if v["need"] != "data" or v["fixed"]:
-        return "You set what decides, so results on trained tasks were not used."
-    if v["kept"]:
-        return f"{_kept(v, kind, on)} {_worth_a_trial(v)}"
-    if v["same"]:
-        return "The rank that is enough leads to the usual geometry."
-    if not v["tasks"]:
-        return f"No trained {kind}{on} are on record; the rank alone leads here."
-    mean = fmean(gain for _, gain, _ in v["gains"])
-    largest = sorted(v["gains"], key=lambda row: -abs(row[1]))[:4]
-    gains = ", ".join(f"{name} {gain:+.1f} ± {error:.1f}" for name, gain, error in largest)
-    more = f" and {len(v['gains']) - 4} more" if len(v["gains"]) > 4 else ""
-    return (
-        f"On {len(v['gains'])} trained {kind}{on}, such advice scored {mean:.1f} points above the "
-        f"usual geometry on average: {gains}{more}."
-    )
-
-
-def _kept(v: Values, kind: str, on: str) -> str:
-    """Why the usual geometry, or the model's own, leads."""
-    lead = "Your model's geometry" if v["present"] else "The usual geometry"
-    why = f"no trained {kind}{on} on record show that rank {v['asked']} is better"
-    if v["tokens"] == "none":
-        why = "without data, results on trained tasks do not apply"
-    elif v["tasks"] and not v["enough"]:
-        why = f"{kind} have fewer than two results on record, one of them held out"
-    elif v["tasks"]:
-        why = f"on trained {kind}{on} ({', '.join(v['tasks'])}) another rank did not pay off"
-    return f"{lead} leads: {why}."
-
-
-def _worth_a_trial(v: Values) -> str:
-    """What did better on the judged tasks if they are too few to advise it; else the others."""
-    if v["enough"] or not v["trials"]:
-        return "The others are worth a trial."
-    return " ".join(
-        f"{counted(heads, 'head').capitalize()} of rank {rank} is worth a trial: "
-        f"{gain:.3f} ± {error:.3f} {unit} better on {name}."
-        for name, heads, rank, gain, error, unit in v["trials"]
-    )
 
 
 def _present(v: Values) -> str:
@@ -138,6 +91,7 @@ def _length(v: Values) -> str:
 def _mixing(v: Values) -> str:
     how = START_LONG[v["start"]] + (", without the mask" if v["without_mask"] else "")
     paper = "finds no saturation" if v["paper"] is None else f"gives {v['paper']}"
+    paper = f"(stop before a doubling that gains about 0.01) {paper}"
     if not v["reached"]:
         return (
             f"Mixing still gains at rank {v['rank']}, the largest tried ({how}). The rank paper's "
@@ -165,69 +119,19 @@ def _retrieval(v: Values) -> str:
     )
 
 
-def _decides(v: Values) -> str:
-    rank = v["choice"]
-    given = f" You fixed rank {v['given']}." if v["given"] is not None else ""
-    if v["need"] != "data":
-        return f"You chose `need={v['need']}`, which alone decides: {need_words(rank)}.{given}"
-    if rank.binds == "mixing" and not rank.reached:
-        return f"No rank is enough: {need_words(rank)}.{given}"
-    enough = enough_words(rank)
-    if rank.binds == "retrieval" or rank.retrieval_too:
-        return (
-            f"{enough.capitalize()} is enough to look up single tokens, about {MARGIN} times their "
-            f"effective dimension of {v['dimension']:.1f}; mixing needs no more.{given}"
+def _apart(v: Values) -> str:
+    lead = "Keep one rank for queries, keys and values"
+    if v["thin"] is not None:
+        lead = f"Queries and keys do with {percent(v['thin'])} of the rank of values"
+    parts = []
+    for part, share, cache, costs in v["costs"]:
+        each = " and ".join(
+            f"{cost:.3f} ± {error:.3f} {unit} on {task} ({steps:,} steps)"
+            for task, cost, error, unit, steps in costs
         )
-    words = f"{enough.capitalize()} is enough for {1 - SLACK:.0%} mixing"
-    words = words if v["tokens"] else f"By the law, {enough} is enough for {1 - SLACK:.0%} mixing"
-    if v["serves_both"]:
-        return f"{words}, and for lookup of single tokens.{given}"
-    return f"{words}. To look up single tokens exactly, pass `need=retrieval`.{given}"
-
-
-def _shape(v: Values) -> str:
-    multiple = f", a multiple of {v['multiple_of']}" if v["multiple_of"] > 1 else ""
-    words = (
-        f"{counted(v['heads'], 'head')} of rank {v['rank']}{multiple}: the lowest rank that is "
-        "enough and gives heads × rank = width, as in nn.MultiheadAttention."
-    )
-    return f"{words} Pass `any_shape=True` to allow others." if v["free"] else words
-
-
-def _limits(v: Values, *units: str) -> str:
-    named = [(unit, *v["limits"][unit]) for unit in units if unit in v["limits"]]
-    own = " (your model's)"
-    return " and ".join(f"{most:,} {UNITS[unit]}{own * mine}" for unit, most, mine in named)
-
-
-def _heads(v: Values) -> str:
-    group = v.get("group")
-    of = f"as many, in groups of {group} that share a key-value head," if group else "as many"
-    why = {
-        "fixed": "as given",
-        "present": f"{of} as cost no more than {_limits(v, 'parameters')}",
-        "usual": f"width / {USUAL_HEAD_DIM}, or as many as the limits allow"
-        if v["limits"]
-        else f"width / {USUAL_HEAD_DIM}, as is usual",
-        "width": f"{of} as fill the width",
-        "tried": f"{of} as {MOST_WIDTHS} widths hold; more was never trained",
-        "parameters": f"{of} as {_limits(v, 'parameters')} pay for",
-        "cache": f"{of} as {_limits(v, 'cache')} hold",
-        "model": "as your model has",
-        "stopped": _stopped(v),
-    }[v["why"]]
-    many = " At equal cost, many heads of enough rank trained better than few of more rank."
-    return f"{counted(v['heads'], 'head')}: {why}.{many * v.get('many', False)}"
-
-
-def _stopped(v: Values) -> str:
-    by_rank, by_heads = v.get("by_rank", ()), v.get("by_heads", ())
-    if not by_rank:
-        return f"what {_limits(v, *v['limits'])} leave" if v["limits"] else "as many as are left"
-    if by_rank == by_heads:
-        return f"a larger rank or more heads would exceed {_limits(v, *by_rank)}"
-    more = f", and more heads {_limits(v, *by_heads)}" if by_heads else ""
-    return f"a larger rank would exceed {_limits(v, *by_rank)}{more}"
+        named = f"{percent(share)} of the rank for {part} alone"
+        parts.append(f"{named} saves {percent(1 - cache)} of the KV bytes and costs {each}")
+    return f"{lead}: {'; '.join(parts)}."
 
 
 def _speed(v: Values) -> str:
@@ -285,9 +189,10 @@ def _outliers(v: Values) -> str:
     )
 
 
-_SENTENCES: dict[str, Callable[[Values], str]] = {
+#: The sentence of each code: a template for its values, or a function of them.
+_SENTENCES: dict[str, str | Callable[[Values], str]] = {
     "task": _task,
-    "evidence": _evidence,
+    "evidence": evidence,
     "present": _present,
     "judged part": _judged_part,
     "judged encoder": _judged_encoder,
@@ -296,51 +201,37 @@ _SENTENCES: dict[str, Callable[[Values], str]] = {
     "length": _length,
     "mixing": _mixing,
     "retrieval": _retrieval,
-    "decides": _decides,
-    "shape": _shape,
-    "heads": _heads,
+    "decides": decides,
+    "apart": _apart,
+    "shape": shape,
+    "heads": heads,
     "speed": _speed,
     "plateau": _plateau,
     "law": _law,
     "mean": _mean,
     "outliers": _outliers,
-    "wide band": lambda v: (
-        f"The band is ± {v['half']:.2f} after {v['seeds']} seeds: the sequences differ greatly in "
-        "rank. Saturation is judged by differences within each seed, which are known better."
-    ),
+    "wide band": "The band is ± {half:.2f} after {seeds} seeds: the sequences differ greatly in "
+    "rank. Saturation is judged by differences within each seed, which are known better.",
     "law bounds": lambda v: (
         f"At this length the law at head dimensions {', '.join(map(str, v['dims']))} is an upper "
         "bound."
     ),
-    "mask law": lambda v: (
-        f"With a causal mask the law's plateau is (n + 1) / 2n = {v['under']:.2f}, without it "
-        f"{v['without']:.2f}; it is reached at a lower rank."
-    ),
-    "mask": lambda v: (
-        f"Under the causal mask the rank is {v['first']:.2f} of the tokens at head dimension 1 and "
-        f"{v['last']:.2f} at {v['dim']}: a triangular matrix with a positive diagonal has full "
-        "rank whatever the head can do. So mixing is read without the mask."
-    ),
-    "few tokens": lambda v: (
-        f"Only {v['count']:,} tokens were given; pass at least {v['enough']:,}, better some "
-        "hundreds of sequences."
-    ),
+    "mask law": "With a causal mask the law's plateau is (n + 1) / 2n = {under:.2f}, without it "
+    "{without:.2f}; it is reached at a lower rank.",
+    "mask": "Under the causal mask the rank is {first:.2f} of the tokens at head dimension 1 and "
+    "{last:.2f} at {dim}: a triangular matrix with a positive diagonal has full rank whatever the "
+    "head can do. So mixing is read without the mask.",
+    "few tokens": "Only {count:,} tokens were given; pass {enough:,} or more.",
     "few for dimension": lambda v: (
         f"{counted(v['distinct'], 'different token')} can show at most "
         f"{counted(v['dimensions'], 'dimension')}; with more tokens retrieval may need more rank."
     ),
-    "one token": lambda v: (
-        f"{v['share']:.0%} of the tokens are the same one. If that is padding, remove it and ask "
-        "again: it counts as a token here."
-    ),
-    "repeats": lambda v: (
-        f"{v['share']:.0%} of the tokens occurred before in their sequence, against "
-        f"{v['chance']:.0%} by chance. Equal tokens lower the rank of attention: if the sequences "
-        "are padded, cut them and ask again."
-    ),
-    "small": lambda v: (
-        f"The tokens are spread by {v['spread']:.1g}, the positions added to them by "
-        f"{v['positions']}, so mixing was measured on positions too. Scale the tokens to about 1 "
-        "unless the model takes them this small."
-    ),
+    "one token": "{share:.0%} of the tokens are the same one. If that is padding, remove it and "
+    "ask again: it counts as a token here.",
+    "repeats": "{share:.0%} of the tokens occurred before in their sequence, against {chance:.0%} "
+    "by chance. Equal tokens lower the rank of attention: if the sequences are padded, cut them "
+    "and ask again.",
+    "small": "The tokens are spread by {spread:.1g}, the positions added to them by {positions}, "
+    "so mixing was measured on positions too. Scale the tokens to about 1 unless the model takes "
+    "them this small.",
 }

@@ -1,0 +1,171 @@
+"""The reasons below the headline: trained tasks, the need that decides, and why so many heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from headwise.advice.geometries.heads import MOST_WIDTHS
+from headwise.advice.rule import MARGIN, SLACK
+from headwise.advice.words.terms import counted, enough_words, need_words
+
+Values = Mapping[str, Any]
+
+UNITS = {"parameters": "parameters", "cache": "cache bytes per token"}
+
+
+def evidence(v: Values) -> str:
+    """What trained tasks say about leaving the usual geometry."""
+    kind = "tasks" if v["task"] == "unknown" else f"{v['task']} tasks"
+    on = {"ids": " on token ids", "vectors": " on vectors", "none": ""}[v["tokens"]]
+    if v["need"] != "data" or v["fixed"]:
+        return "You set what decides, so results on trained tasks were not used."
+    if v["kept"]:
+        return _short(v) if v["shortage"] else f"{_kept(v, kind, on)} {_worth_a_trial(v)}"
+    if v["same"]:
+        return "The rank that is enough leads to the usual geometry."
+    if not v["tasks"]:
+        return f"No trained {kind}{on} are on record; the rank alone leads here."
+    units = sorted({unit for *_, unit in v["gains"]}, reverse=True)
+    gains = " ".join(_gains(kind + on, v["gains"], unit) for unit in units)
+    own = " and ".join(v["own"])
+    were = "was" if len(v["own"]) == 1 else "were"
+    return f"{gains} {own} {were} trained on this data." if own else gains
+
+
+def _gains(kind: str, rows: Sequence[Sequence[Any]], unit: str) -> str:
+    """What such advice gained on the trained tasks that are scored in this unit."""
+    rows, d = [row for row in rows if row[3] == unit], 1 if unit == "points" else 3
+    mean = fmean(gain for _, gain, _, _ in rows)
+    largest = sorted(rows, key=lambda row: -abs(row[1]))[:4]
+    gains = ", ".join(f"{name} {gain:+.{d}f} ± {error:.{d}f}" for name, gain, error, _ in largest)
+    more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
+    return (
+        f"On {len(rows)} trained {kind}, such advice scored {mean:.{d}f} {unit} above the usual "
+        f"geometry on average: {gains}{more}."
+    )
+
+
+def _leader(v: Values) -> str:
+    return "Your model's geometry" if v["present"] else "The usual geometry"
+
+
+def _short(v: Values) -> str:
+    """That tokens cannot tell which rank is needed, and what to pass instead."""
+    tokens, numbers, width = v["size"]
+    if v["shortage"] == "tokens":
+        known, rank = counted(tokens, "token"), max(v["asked"], v["usual"])
+        return f"{_leader(v)} leads: {known} cannot tell whether rank {rank} is needed. Pass more."
+    return (
+        f"{_leader(v)} leads: your tokens have {counted(numbers, 'number')}, and the model "
+        f"has width {width}. Pass the vectors that its first layer gets, or token ids."
+    )
+
+
+def _kept(v: Values, kind: str, on: str) -> str:
+    """Why the usual geometry, or the model's own, leads."""
+    why = f"no trained {kind}{on} on record show that rank {v['asked']} is better"
+    if v["tokens"] == "none":
+        leader = _leader(v)
+        return (
+            "Without data, headwise cannot tell which trained tasks resemble yours, so it keeps "
+            f"{leader[0].lower()}{leader[1:]}."
+        )
+    if v["tasks"] and not v["enough"]:
+        why = f"{kind} have fewer than two results on record, one of them held out"
+    elif v["tasks"]:
+        why = _mixed(v, kind + on)
+    return f"{_leader(v)} leads: {why}."
+
+
+def _mixed(v: Values, kind: str) -> str:
+    """Where less rank than the usual one won and lost, beyond two standard errors."""
+    won = ", ".join(name for name, gain, error, _ in v["gains"] if gain > 2 * error)
+    lost = ", ".join(name for name, gain, error, _ in v["gains"] if gain < -2 * error)
+    if not won or v["asked"] > v["usual"]:
+        return f"on trained {kind} ({', '.join(v['tasks'])}) another rank did not pay off"
+    unknown = "the task is unknown, and " * (v["task"] == "unknown")
+    but = f"lost on {lost}" if lost else "not on the others"
+    return f"{unknown}trained {kind} disagree (less rank won on {won}; {but})"
+
+
+def _worth_a_trial(v: Values) -> str:
+    """What did better on the judged tasks if they are too few to advise it; else the others."""
+    if v["task"] == "unknown" and v["enough"]:
+        return "Pass `task`."
+    if v["enough"] or not v["trials"]:
+        return "The others are worth a trial."
+    return " ".join(
+        f"{counted(heads, 'head').capitalize()} of rank {rank} is worth a trial: "
+        f"{gain:.3f} ± {error:.3f} {unit} better on {name}."
+        for name, heads, rank, gain, error, unit in v["trials"]
+    )
+
+
+def decides(v: Values) -> str:
+    """Which need decides, and the rank that is enough for it."""
+    rank = v["choice"]
+    given = f" You fixed rank {v['given']}." if v["given"] is not None else ""
+    if v["need"] != "data":
+        return f"You chose `need={v['need']}`, which alone decides: {need_words(rank)}.{given}"
+    if rank.binds == "mixing" and not rank.reached:
+        return f"No rank is enough: {need_words(rank)}.{given}"
+    enough = enough_words(rank)
+    if rank.binds == "retrieval" or rank.retrieval_too:
+        times = f"about {MARGIN} times their effective dimension of {v['dimension']:.1f}"
+        if rank.retrieval + 1 < MARGIN * v["dimension"]:
+            times = f"the most that width and tokens have: {times} would be more"
+        words = f"{enough.capitalize()} is enough to look up single tokens"
+        return f"{words}, {times}; mixing needs no more.{given}"
+    words = f"{enough.capitalize()} is enough for {1 - SLACK:.0%} mixing"
+    words = words if v["tokens"] else f"By the law, {enough} is enough for {1 - SLACK:.0%} mixing"
+    if v["serves_both"]:
+        return f"{words}, and for lookup of single tokens.{given}"
+    return f"{words}. To look up single tokens exactly, pass `need=retrieval`.{given}"
+
+
+def shape(v: Values) -> str:
+    """Why heads × rank = width moved the rank."""
+    multiple = f", a multiple of {v['multiple_of']}" if v["multiple_of"] > 1 else ""
+    words = (
+        f"{counted(v['heads'], 'head')} of rank {v['rank']}{multiple}: the lowest rank that is "
+        "enough and gives heads × rank = width, as in nn.MultiheadAttention."
+    )
+    return f"{words} Pass `any_shape=True` to allow others." if v["free"] else words
+
+
+def heads(v: Values) -> str:
+    """Why there are so many heads."""
+    group = v.get("group")
+    of = f"as many, in groups of {group} that share a key-value head," if group else "as many"
+    why = {
+        "fixed": "as given",
+        "present": f"{of} as cost no more than {_limits(v, 'parameters')}",
+        "usual": "width / head_dim, "
+        + ("or as many as the limits allow" if v["limits"] else "as is usual"),
+        "width": f"{of} as fill the width",
+        "tried": f"{of} as {MOST_WIDTHS} widths hold; more was never trained",
+        "parameters": f"{of} as {_limits(v, 'parameters')} pay for",
+        "cache": f"{of} as {_limits(v, 'cache')} hold",
+        "model": "as your model has",
+        "stopped": _stopped(v),
+    }[v["why"]]
+    many = " At equal cost, many heads of enough rank trained better than few of more rank."
+    return f"{counted(v['heads'], 'head')}: {why}.{many * v.get('many', False)}"
+
+
+def _stopped(v: Values) -> str:
+    by_rank, by_heads = v.get("by_rank", ()), v.get("by_heads", ())
+    if not by_rank:
+        return f"what {_limits(v, *v['limits'])} leave" if v["limits"] else "as many as are left"
+    if by_rank == by_heads:
+        return f"a larger rank or more heads would exceed {_limits(v, *by_rank)}"
+    more = f", and more heads {_limits(v, *by_heads)}" if by_heads else ""
+    return f"a larger rank would exceed {_limits(v, *by_rank)}{more}"
+
+
+def _limits(v: Values, *units: str) -> str:
+    named = [(unit, *v["limits"][unit]) for unit in units if unit in v["limits"]]
+    own = " (your model's)"
+    return " and ".join(f"{most:,} {UNITS[unit]}{own * mine}" for unit, most, mine in named)
