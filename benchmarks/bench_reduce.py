@@ -2,9 +2,10 @@
 
     python -m benchmarks.bench_reduce --model FILE.gguf --ids ids.pt --rows rows.jsonl
 
-``ids.pt`` holds token ids {"calibration": (samples, rows, n), "held_out": (rows, n)}; make it with
-``--write-ids FOLDER`` from the IMDB folder on a machine that has the tokenizer. Every row of the
-output is one method at one size on one calibration sample; a run goes on where it stopped.
+``ids.pt`` holds token ids {"calibration": (samples, rows, n), "healing": (rows, n), "held_out":
+(rows, n)}; make it with ``--write-ids FOLDER`` from the IMDB folder on a machine that has the
+tokenizer. Every row of the output is one method at one size on one calibration sample; a run goes
+on where it stopped.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from pathlib import Path
 
 import torch
 from benchmarks.gguf_llama import load_llama
-from benchmarks.recording import read_rows
-from benchmarks.reduce_baselines import METHODS, planned
-from benchmarks.reduce_refit import refit_outputs
+from benchmarks.recording import provenance, read_rows
+from benchmarks.reduce_baselines import METHODS, curves_of, cuts_of
 from benchmarks.scripts import run_script
 
 from headwise.reduction.calibration import calibrate
-from headwise.reduction.cutting import cut_model
 from headwise.reduction.evaluation import measure_speed, token_losses
 from headwise.reduction.families import attention_parts
 from headwise.reduction.healing import heal_model
-from headwise.reduction.planning import predicted_loss
+from headwise.reduction.planning import Cut, predicted_loss
+from headwise.reduction.smaller_model import cut_model
 
-FITTED = ("ours_refit",)
 HALF = 0.5
+
+#: The ways that are healed and timed.
+OURS = ("ours", "ours_rotated")
 
 
 def main() -> None:
@@ -40,13 +42,16 @@ def main() -> None:
         return
     bench = Bench(asked)
     bench.originals()
-    if asked.context:
-        bench.speeds()
     # Half of the cache first: a run may end before the rest.
     bench.sweep([share for share in asked.shares if share == HALF])
+    if asked.context:
+        bench.speeds()
     if asked.heal:
         for sample in range(asked.samples):
-            bench.cut("ours", HALF, sample, heal=asked.heal)
+            for method in OURS:
+                bench.cut(method, HALF, sample, heal=asked.heal)
+    if asked.layers:
+        bench.single_layers()
     bench.sweep([share for share in asked.shares if share != HALF])
 
 
@@ -61,11 +66,13 @@ def arguments():
     parser.add_argument("--samples", type=int, default=3)
     parser.add_argument("--calibration", type=int, default=16, help="sequences in a sample")
     parser.add_argument("--held-out", type=int, default=32, help="sequences")
+    parser.add_argument("--healing", type=int, default=2000, help="sequences to heal on")
     parser.add_argument("--batch", type=int, default=1, help="sequences at a time")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--shares", type=numbers, default=(0.75, 0.625, 0.5, 0.375))
     parser.add_argument("--methods", type=lambda text: text.split(","), default=METHODS)
     parser.add_argument("--heal", type=int, default=0)
+    parser.add_argument("--layers", action="store_true", help="cut one layer at a time too")
     parser.add_argument("--context", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e9)
     return parser.parse_args()
@@ -81,88 +88,116 @@ class Bench:
 
     def __init__(self, asked) -> None:
         self.asked, self.start = asked, time.monotonic()
-        torch.backends.cuda.matmul.allow_tf32 = False
         self.model = load_llama(asked.model).to(asked.device)
         ids = torch.load(asked.ids)
-        self.samples = [
-            [
-                {"input_ids": row.unsqueeze(0).to(asked.device)}
-                for row in sample[: asked.calibration]
-            ]
-            for sample in ids["calibration"].long()
-        ]
-        self.held_out = [{"input_ids": row.unsqueeze(0)} for row in ids["held_out"].long()]
-        self.held_out = self.held_out[: asked.held_out]
-        self.done = {self._key(row) for row in read_rows([asked.rows])}
-        self.known: dict[int, tuple] = {}
+        chosen = ids["calibration"][:, : asked.calibration]
+        self.samples = [self.batches(sample, size=1) for sample in chosen]
+        self.healing = self.batches(ids["healing"][: asked.healing], size=4)
+        self.held_out = self.batches(ids["held_out"][: asked.held_out])
+        self.done = {self._key(row) for row in read_rows([asked.rows] if asked.rows else [])}
+        self.moments: dict[int, tuple] = {}
+        self.curves: dict[tuple[str, int], list] = {}
+        print(json.dumps(provenance(asked.device, "float32", 0)), flush=True)
 
     def batches(self, rows, size=None):
         """Return rows of ids as batches on the device."""
-        parts = rows.to(self.asked.device).split(size or self.asked.batch)
+        parts = rows.long().to(self.asked.device).split(size or self.asked.batch)
         return [{"input_ids": part} for part in parts]
 
     @staticmethod
     def _key(row) -> tuple:
-        return tuple(row.get(name) for name in ("method", "share", "sample", "heal"))
+        names = ("method", "share", "sample", "heal", "layer", "kind")
+        return tuple(row.get(name) for name in names)
+
+    def todo(self, row) -> bool:
+        """Whether a row is missing and there is time for it."""
+        late = time.monotonic() - self.start > 60 * self.asked.minutes
+        return not late and self._key(row) not in self.done
 
     def sweep(self, shares) -> None:
         """Cut by every method at every size, on every sample."""
-        for sample in range(self.asked.samples):
-            for share in shares:
+        for share in shares:
+            for sample in range(self.asked.samples):
                 for method in self.asked.methods:
                     self.cut(method, share, sample)
 
     def originals(self) -> None:
         """Score the original."""
-        losses = token_losses(self.model, self.held_out)
-        self.reference = losses
-        if ("original", 1.0, 0, 0) not in self.done:
-            self.write({"method": "original", "share": 1.0, "sample": 0, "heal": 0}, losses, 0.0)
+        self.reference = token_losses(self.model, self.held_out)
+        row = {"method": "original", "share": 1.0, "sample": 0, "heal": 0}
+        if self._key(row) not in self.done:
+            self.write(row, self.reference, 0.0)
 
-    def calibrated(self, sample: int) -> tuple:
-        """Return moments of keys, values and queries on one sample."""
-        if sample not in self.known:
+    def made_by(self, method: str, sample: int) -> list:
+        """Return the curves of a method on one sample."""
+        if sample not in self.moments:
             batches = self.samples[sample]
             moments = calibrate(self.model, batches, seed=sample)
-            self.known[sample] = (moments, query_moments(self.model, batches))
-        return self.known[sample]
+            self.moments[sample] = (moments, query_moments(self.model, batches))
+        if (method, sample) not in self.curves:
+            parts = attention_parts(self.model)
+            self.curves[method, sample] = curves_of(method, parts, *self.moments[sample])
+        return self.curves[method, sample]
 
     def cut(self, method: str, share: float, sample: int, heal: int = 0) -> None:
         """Cut the model by a method, score it and write the row."""
         row = {"method": method, "share": share, "sample": sample, "heal": heal}
-        late = time.monotonic() - self.start > 60 * self.asked.minutes
-        if self._key(row) in self.done or late:
+        if not self.todo(row):
             return
-        moments, queries = self.calibrated(sample)
-        parts = attention_parts(self.model)
-        found = planned(method, parts, moments, queries, share)
-        if found is None:
-            return
-        curves, cuts = found
         begin = time.perf_counter()
+        curves = self.made_by(method, sample)
+        cuts = cuts_of(method, curves, share)
+        if cuts is None:
+            return
         made = cut_model(self.model, curves, cuts)
-        if method in FITTED:
-            refit_outputs(self.model, made, self.samples[sample])
         if heal:
-            heal_model(self.model, made, self.training, steps=heal, seed=sample)
+            # Training rounds as every trainer on these devices does; scores are in float32.
+            torch.backends.cuda.matmul.allow_tf32 = True
+            heal_model(self.model, made, self.healing, steps=heal, seed=sample)
+            torch.backends.cuda.matmul.allow_tf32 = False
         row["seconds"] = time.perf_counter() - begin
-        row["kv"] = sum(c.rank + parts[0].kv_heads * c.value_rank for c in made_latent(cuts, parts))
+        row["kv"] = numbers_cached(cuts, curves[0].parts)
+        row["ranks"] = [(each.rank, each.value_rank) for each in cuts]
         predicted = predicted_loss(curves, cuts) if method.startswith("ours") else None
         self.write(row, token_losses(made, self.held_out), predicted)
 
+    def single_layers(self) -> None:
+        """Cut the keys or the values of one layer alone to a half and a quarter."""
+        curves, d = self.made_by("ours", 0), attention_parts(self.model)[0].head_dim
+        whole = Cut("latent", d * curves[0].parts.kv_heads, d)
+        for share in (0.5, 0.25):
+            for layer in range(len(curves)):
+                for kind in ("keys", "values"):
+                    row = {"method": "one_layer", "share": share, "sample": 0, "heal": 0}
+                    row |= {"layer": layer, "kind": kind}
+                    if not self.todo(row):
+                        continue
+                    cuts = [whole] * len(curves)
+                    keys = kind == "keys"
+                    cuts[layer] = Cut(
+                        "latent",
+                        int(whole.rank * share) if keys else whole.rank,
+                        d if keys else int(d * share),
+                    )
+                    made = cut_model(self.model, curves, cuts)
+                    predicted = predicted_loss(curves, cuts)
+                    self.write(row, token_losses(made, self.held_out), predicted)
+
     def speeds(self) -> None:
-        """Time the original, and our two cuts at half of the cache."""
-        for method in ("original", "ours", "ours_pairs"):
-            row = {"method": method, "share": 0.5, "sample": 0, "heal": -1}
-            if self._key(row) in self.done:
-                continue
-            made = self.model
-            if method != "original":
-                moments, queries = self.calibrated(0)
-                parts = attention_parts(self.model)
-                made = cut_model(self.model, *planned(method, parts, moments, queries, 0.5))
-            measure_speed(made, 64)
-            self.append(row | {"speed": vars(measure_speed(made, self.asked.context))})
+        """Time the original and our cuts at half of the cache, in turns."""
+        models = {"original": self.model}
+        for method in (*OURS, "ours_pairs"):
+            curves = self.made_by(method, 0)
+            models[method] = cut_model(self.model, curves, cuts_of(method, curves, HALF))
+        # Processor time on a CPU: others may use it too.
+        clock = time.process_time if self.asked.device == "cpu" else time.perf_counter
+        for turn in range(3):
+            for method, made in models.items():
+                row = {"method": method, "share": HALF, "sample": turn, "heal": -1}
+                if self.todo(row):
+                    measure_speed(made, 64)
+                    speed = measure_speed(made, self.asked.context, clock=clock)
+                    self.append(row | {"speed": vars(speed), "clock": clock.__name__})
 
     def write(self, row, losses, predicted) -> None:
         """Write a row with its scores, paired with the original's."""
@@ -174,26 +209,25 @@ class Bench:
             "above_error": float(difference.std() / len(difference) ** 0.5),
             "predicted": predicted,
             "sequences": len(losses),
-            "device": self.asked.device,
         }
         self.append(row)
 
     def append(self, row) -> None:
         """Print a row and add it to the file."""
-        print(json.dumps(row), flush=True)
+        row |= {"made_by": provenance(self.asked.device, "float32", row["sample"])}
+        shown = {name: value for name, value in row.items() if name not in ("made_by", "ranks")}
+        print(f"{time.monotonic() - self.start:.0f} s {json.dumps(shown)}", flush=True)
         if self.asked.rows is not None:
             self.asked.rows.parent.mkdir(parents=True, exist_ok=True)
             with self.asked.rows.open("a") as out:
                 out.write(json.dumps(row) + "\n")
 
 
-def made_latent(cuts, parts):
-    """Cuts with key ranks over all heads, so that sizes compare."""
-    heads = parts[0].kv_heads
-    return [
-        type(cut)("latent", cut.rank if cut.keys == "latent" else heads * cut.rank, cut.value_rank)
-        for cut in cuts
-    ]
+def numbers_cached(cuts, parts) -> int:
+    """Return how many numbers all layers cache for each token."""
+    shared = ("latent", "rotated")
+    keys = sum(cut.rank * (1 if cut.keys in shared else parts.kv_heads) for cut in cuts)
+    return keys + parts.kv_heads * sum(cut.value_rank for cut in cuts)
 
 
 @torch.no_grad()
@@ -218,28 +252,33 @@ def query_moments(model, batches):
 
 
 def write_ids(asked) -> None:
-    """Tokenise reviews: train for calibration, test for judging; no review is used twice."""
+    """Tokenise reviews: train to calibrate and heal, test to judge; no review is used twice."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(asked.model.parent, gguf_file=asked.model.name)
 
-    def rows(split, count, skip=0):
-        found = []
-        files = sorted((asked.write_ids / split).glob("*/*.txt"))[skip::37]
-        for place in files:
-            text = place.read_text(encoding="utf-8").replace("<br />", " ")
-            found += [*tokenizer(text).input_ids, tokenizer.eos_token_id]
-            if len(found) >= count * asked.length:
-                break
+    def reviews(split):
+        places = sorted((asked.write_ids / split).glob("*/*.txt"))
+        order = torch.randperm(len(places), generator=torch.Generator().manual_seed(0))
+        for index in order.tolist():
+            text = places[index].read_text(encoding="utf-8").replace("<br />", " ")
+            yield [*tokenizer(text).input_ids, tokenizer.eos_token_id]
+
+    def rows(source, count):
+        found: list[int] = []
+        while len(found) < count * asked.length:
+            found += next(source)
         ids = torch.tensor(found[: count * asked.length], dtype=torch.int32)
         return ids.reshape(count, asked.length)
 
+    train, test = reviews("train"), reviews("test")
     torch.save(
         {
             "calibration": torch.stack(
-                [rows("train", asked.calibration, skip) for skip in range(asked.samples)]
+                [rows(train, asked.calibration) for _ in range(asked.samples)]
             ),
-            "held_out": rows("test", asked.held_out),
+            "healing": rows(train, asked.healing),
+            "held_out": rows(test, asked.held_out),
         },
         asked.ids,
     )

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from benchmarks.bench_reduce import made_latent, query_moments
-from benchmarks.reduce_baselines import METHODS, planned
+from benchmarks.bench_reduce import numbers_cached, query_moments
+from benchmarks.reduce_baselines import METHODS, curves_of, cuts_of
 
 from headwise.reduction.calibration import calibrate
-from headwise.reduction.cutting import cut_model
 from headwise.reduction.families import attention_parts
+from headwise.reduction.smaller_model import cut_model
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +23,9 @@ def test_methods_meet_the_bytes(measured, method):
     model, moments, queries, batches = measured
     parts = attention_parts(model)
     share = 0.75 if method == "thin_keys" else 0.5
-    curves, cuts = planned(method, parts, moments, queries, share, step=2)
-    size = sum(cut.rank + 2 * cut.value_rank for cut in made_latent(cuts, parts))
+    curves = curves_of(method, parts, moments, queries)
+    cuts = cuts_of(method, curves, share, step=2)
+    size = numbers_cached(cuts, parts[0])
     assert size <= share * 2 * 2 * 16
     assert size >= 0.8 * share * 2 * 2 * 16
     made = cut_model(model, curves, cuts)
@@ -35,7 +36,7 @@ def test_methods_meet_the_bytes(measured, method):
 @torch.no_grad()
 def test_methods_change_nothing_at_the_full_size(measured, method):
     model, moments, queries, batches = measured
-    found = planned(method, attention_parts(model), moments, queries, 1.0, step=2)
-    made = cut_model(model, *found)
+    curves = curves_of(method, attention_parts(model), moments, queries)
+    made = cut_model(model, curves, cuts_of(method, curves, 1.0, step=2))
     expected = model(**batches[0]).logits
     torch.testing.assert_close(made(**batches[0]).logits, expected, rtol=1e-3, atol=1e-4)

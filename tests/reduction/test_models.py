@@ -4,16 +4,19 @@ import pytest
 import torch
 
 from headwise.errors import BadInputError, ParameterError
-from headwise.reduction.calibration import calibrate
-from headwise.reduction.cutting import cut_model
+from headwise.reduction.calibration import Moments, calibrate
 from headwise.reduction.families import attention_parts
 from headwise.reduction.planning import Budget, LayerCurves, plan, predicted_loss
+from headwise.reduction.rotary import over_positions
+from headwise.reduction.smaller_model import cut_model
 
 KINDS = [
     ("llama", "pairs"),
     ("llama", "latent"),
+    ("llama", "rotated"),
     ("mistral", "pairs"),
     ("qwen2", "latent"),
+    ("qwen2", "rotated"),
     ("qwen2", "pairs"),
     ("bert", "factors"),
 ]
@@ -44,10 +47,13 @@ def test_full_rank_changes_nothing(tiny, batches, family, kind):
         torch.testing.assert_close(outputs(made, ids, **named), outputs(model, ids, **named))
 
 
-@pytest.mark.parametrize("kind", ["pairs", "latent"])
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [("llama", "pairs"), ("llama", "latent"), ("llama", "rotated"), ("mistral", "rotated")],
+)
 @torch.no_grad()
-def test_decoding_with_a_cache_equals_one_pass(tiny, batches, kind):
-    model = tiny("llama").double()
+def test_decoding_with_a_cache_equals_one_pass(tiny, batches, family, kind):
+    model = tiny(family).double()
     with torch.enable_grad():
         curves = curves_of(model, batches, kind)
     made = cut_model(model, curves, plan(curves, Budget(kv_bytes="50%"), itemsize=8, step=2))
@@ -64,11 +70,12 @@ def test_decoding_with_a_cache_equals_one_pass(tiny, batches, kind):
     assert held <= original / 2
 
 
+@pytest.mark.parametrize("kind", ["latent", "rotated"])
 @torch.no_grad()
-def test_generation_with_left_padding_equals_each_text_alone(tiny, batches):
+def test_generation_with_left_padding_equals_each_text_alone(tiny, batches, kind):
     model = tiny("llama").double()
     with torch.enable_grad():
-        curves = curves_of(model, batches, "latent")
+        curves = curves_of(model, batches, kind)
     made = cut_model(model, curves, plan(curves, Budget(kv_bytes="50%"), itemsize=8, step=2))
     ids = batches[0]["input_ids"][:, :9]
     mask = torch.ones_like(ids)
@@ -99,14 +106,14 @@ def divergence(model, made, batches):
     return float(torch.stack(total).mean())
 
 
-@pytest.mark.parametrize("kind", ["pairs", "latent"])
+@pytest.mark.parametrize("kind", ["pairs", "latent", "rotated"])
 @torch.no_grad()
 def test_the_plan_beats_one_rank_for_all(tiny, batches, kind):
     model = tiny("llama").double()
     with torch.enable_grad():
         curves = curves_of(model, batches, kind)
     chosen = plan(curves, Budget(kv_bytes="50%"), itemsize=8, step=2)
-    rank = 8 if kind == "latent" else 4
+    rank = 4 if kind == "pairs" else 8
     same = [type(cut)(cut.keys, rank, 4) for cut in chosen]
     assert predicted_loss(curves, chosen) < predicted_loss(curves, same)
 
@@ -124,6 +131,36 @@ def test_a_small_cut_costs_about_what_is_predicted(tiny, batches):
     made = cut_model(model, curves, cuts)
     measured = divergence(model, made, many)
     assert measured == pytest.approx(predicted_loss(curves, cuts), rel=0.7)
+
+
+def test_moments_after_the_rotation_are_means_over_positions():
+    generator = torch.Generator().manual_seed(2)
+    root = torch.randn(12, 12, generator=generator, dtype=torch.float64)
+    angles = torch.tensor([0.9, 0.2, 0.01], dtype=torch.float64)
+    total = torch.zeros(12, 12, dtype=torch.float64)
+    for place in range(40):
+        c, s = (place * angles).cos().diag(), (place * angles).sin().diag()
+        turn = torch.cat([torch.cat([c, -s], dim=1), torch.cat([s, c], dim=1)])
+        both = torch.block_diag(turn, turn)
+        total += both @ root @ root.T @ both.T / 40
+    torch.testing.assert_close(over_positions(root @ root.T, angles, 40), total)
+
+
+def test_keys_count_with_their_squared_gradients():
+    generator = torch.Generator().manual_seed(3)
+    states, slopes = torch.randn(2, 50, 6, generator=generator, dtype=torch.float64)
+    found = Moments.of_size(6, 2)
+    found.add(states[None], slopes[None], torch.ones(1, 50, dtype=torch.bool))
+    for head in (slice(0, 3), slice(3, 6)):
+        weight = slopes[:, head].square().sum(1)
+        centred = states[:, head] - (weight @ states[:, head]) / weight.sum()
+        expected = (centred * weight[:, None]).T @ centred / weight.sum()
+        torch.testing.assert_close(found.moment(centred=True, weighted=True)[head, head], expected)
+        product = (
+            found.metric()[head, head].trace() * found.moment(weighted=True)[head, head].trace()
+        )
+        true = (slopes[:, head].square().sum(1) * states[:, head].square().sum(1)).mean() / 2
+        torch.testing.assert_close(product, true)
 
 
 def test_budgets_that_cannot_be_met_name_the_smallest(tiny, batches):
@@ -145,6 +182,10 @@ def test_one_budget_at_a_time():
         from headwise.reduction.planning import amount
 
         amount("kv_bytes", "half", 10)
+    with pytest.raises(ParameterError, match="got 'inf'"):
+        amount("kv_bytes", "inf", 10)
+    asked = ("50%", "2k", "1,500", 1000)
+    assert [amount("kv_bytes", one, 10_000) for one in asked] == [5000, 2000, 1500, 1000]
 
 
 def test_other_families_are_refused_with_the_list(tiny):

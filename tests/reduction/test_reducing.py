@@ -4,17 +4,24 @@ import json
 
 import pytest
 import torch
-from benchmarks.reduce_refit import refit_outputs
 
 import headwise
 from headwise.errors import BadInputError, ParameterError
-from headwise.reduction import reduce_model
+from headwise.reduction import Budget, Settings
+from headwise.reduction import reduce_model as reduced_by_settings
 from headwise.reduction.evaluation import measure_speed, similarity_agreement
 from headwise.reduction.healing import heal_model
 from headwise.reduction.saving import load
 
 TEXT = " ".join(f"word{number * number % 53}" for number in range(900))
-SMALL = {"kv_bytes": "50%", "step": 2, "length": 24, "context": 30}
+HALF = Budget(kv_bytes="50%")
+SMALL = {"step": 2, "length": 24, "context": 30}
+
+
+def reduce_model(model, text, budget=HALF, *, tokenizer=None, out=None, **settings):
+    return reduced_by_settings(
+        model, text, budget, Settings(**settings), tokenizer=tokenizer, out=out
+    )
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +80,13 @@ def test_plain_transformers_loads_it_with_its_own_code(saved, monkeypatch, tmp_p
 def test_an_encoder_is_judged_by_similarities(tiny, tokenizer, tmp_path):
     model = tiny("bert")
     found = reduce_model(
-        model, TEXT, tokenizer=tokenizer, rank=4, step=2, length=12, out=tmp_path / "cut"
+        model,
+        TEXT,
+        Budget(rank=4),
+        tokenizer=tokenizer,
+        step=2,
+        length=12,
+        out=tmp_path / "cut",
     )
     assert found.after.name == "similarity"
     assert 0.5 < found.after.value <= 1
@@ -83,39 +96,44 @@ def test_an_encoder_is_judged_by_similarities(tiny, tokenizer, tmp_path):
     torch.testing.assert_close(again, found.model(input_ids=ids).last_hidden_state)
 
 
-def test_a_stopped_run_resumes(tiny, tokenizer, tmp_path, monkeypatch):
-    model, calls = tiny("llama"), []
-    from headwise.reduction import reducing
+def test_a_run_stopped_while_calibrating_goes_on(tiny, tokenizer, tmp_path, monkeypatch):
+    model, seen = tiny("llama"), []
+    from headwise.reduction import calibration
 
-    real = reducing.calibrate
-    monkeypatch.setattr(
-        reducing, "calibrate", lambda *given, **named: calls.append(1) or real(*given, **named)
-    )
-    cut = reducing.cut_model
-    monkeypatch.setattr(reducing, "cut_model", lambda *_, **__: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+    real = calibration._of_hugging_face
+
+    def stopping(*given):
+        seen.append(given)
+        if len(seen) == 8:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    whole = reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "whole", **SMALL)
+    monkeypatch.setattr(calibration, "_of_hugging_face", stopping)
+    with pytest.raises(KeyboardInterrupt):
         reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
-    monkeypatch.setattr(reducing, "cut_model", cut)
-    reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
-    assert len(calls) == 1
-    assert [place.name for place in tmp_path.iterdir()] == ["cut"]
+    assert not (tmp_path / "cut").exists()
+    again = reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
+    passes = 900 // 24 - 900 // 24 // 3
+    assert passes < len(seen) < passes + 5  # at most a tenth is done twice
+    assert again.predicted == pytest.approx(whole.predicted, rel=1e-12)
+    assert again.after == whole.after
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["cut", "whole"]
 
 
-@torch.no_grad()
-def test_fitting_changes_nothing_that_is_not_cut(tiny, batches):
-    import copy
-
-    for family in ("llama", "bert"):
-        model = tiny(family)
-        made = refit_outputs(model, copy.deepcopy(model), batches)
-        for old, new in zip(model.parameters(), made.parameters(), strict=True):
-            torch.testing.assert_close(new, old)
+def test_keys_alone_leave_values_and_have_their_own_budget(tiny, tokenizer):
+    model = tiny("bert")
+    found = reduce_model(model, TEXT, tokenizer=tokenizer, only="keys", step=2, length=12)
+    assert all(cut.value_rank == 8 for cut in found.cuts)
+    assert sum(cut.rank for cut in found.cuts) == 8
+    values = reduce_model(model, TEXT, tokenizer=tokenizer, only="values", step=2, length=12)
+    assert all(cut.rank == 8 for cut in values.cuts)
 
 
 def test_healing_lowers_the_divergence(tiny, tokenizer):
     model = tiny("llama")
     found = reduce_model(
-        model, TEXT, tokenizer=tokenizer, rank=2, step=2, length=24, context=0, heal=0
+        model, TEXT, Budget(rank=2), tokenizer=tokenizer, step=2, length=24, context=0
     )
     generator = torch.Generator().manual_seed(3)
     batches = [{"input_ids": torch.randint(4, 57, (4, 24), generator=generator)} for _ in range(2)]
@@ -124,19 +142,30 @@ def test_healing_lowers_the_divergence(tiny, tokenizer):
     assert all(each.grad is None for each in model.parameters())
 
 
-def test_bad_input_is_one_line(tiny, tokenizer, tmp_path):
+def test_bad_input_is_one_line(tiny, tokenizer, tmp_path, monkeypatch):
     model = tiny("llama")
     (tmp_path / "there").mkdir()
     with pytest.raises(BadInputError, match=r"folder that does not exist, got .*there"):
-        reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "there", rank=2)
+        reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "there")
     with pytest.raises(BadInputError, match=r"at least 96 tokens for these ranks, got 20"):
         reduce_model(model, " ".join(["word1"] * 20), tokenizer=tokenizer, **SMALL)
-    with pytest.raises(ParameterError, match="keys=latent or pairs for llama, got factors"):
+    with pytest.raises(
+        ParameterError, match="keys=latent or rotated or pairs for llama, got factors"
+    ):
         reduce_model(model, TEXT, tokenizer=tokenizer, keys="factors", **SMALL)
     with pytest.raises(ParameterError, match="expected a tokenizer"):
         reduce_model(model, TEXT, **SMALL)
-    with pytest.raises(BadInputError, match="`kv_bytes` of at least"):
-        reduce_model(model, TEXT, tokenizer=tokenizer, **SMALL | {"kv_bytes": "1%"})
+    with pytest.raises(BadInputError, match="`kv_bytes` of at least"), monkeypatch.context() as m:
+        m.setattr("headwise.reduction.reducing.calibrate", None)  # refused before it is called
+        reduce_model(model, TEXT, Budget(kv_bytes="1%"), tokenizer=tokenizer, **SMALL)
+    with pytest.raises(ParameterError, match="latent or pairs for llama and a budget of param"):
+        params = Budget(params="50%")
+        reduce_model(model, TEXT, params, tokenizer=tokenizer, keys="rotated", **SMALL)
+    with pytest.raises(ParameterError, match=r"expected `device` cpu, .* got 'nowhere'"):
+        reduce_model(model, TEXT, tokenizer=tokenizer, device="nowhere", **SMALL)
+    with pytest.raises(BadInputError, match="no device 'meta' on this machine") as absent:
+        reduce_model(model, TEXT, tokenizer=tokenizer, device="meta", **SMALL)
+    assert not isinstance(absent.value, ParameterError)
     with pytest.raises(BadInputError, match="headwise reduce wrote"):
         headwise.load(tmp_path / "there")
 
@@ -150,6 +179,16 @@ def test_equal_embeddings_agree_fully():
     drawn = torch.randn(12, 5, generator=torch.Generator().manual_seed(0))
     found = similarity_agreement(drawn, drawn)
     assert (found.value, found.error) == (pytest.approx(1), pytest.approx(0))
+
+
+@pytest.mark.filterwarnings("error")
+def test_agreement_of_equal_similarities_is_refused():
+    drawn = torch.randn(12, 5, generator=torch.Generator().manual_seed(0))
+    same = torch.ones(12, 5) / 5**0.5
+    near = same + 1e-8 * drawn
+    for before, after in ((drawn, same), (same, drawn), (near, near)):
+        with pytest.raises(BadInputError, match="the same embedding for every held-out sequence"):
+            similarity_agreement(before, after)
 
 
 def test_speed_counts_the_bytes_that_the_cache_holds(tiny):

@@ -4,9 +4,11 @@ from headwise.reduction.evaluation import Score, Speed
 from headwise.reduction.factors import Factors, best_factors
 from headwise.reduction.layers import Damage, ReducedLayer, reduce
 from headwise.reduction.planning import Budget, Cut
-from headwise.reduction.reducing import CURVE, CurvePoint, Reduction, reduce_model
+from headwise.reduction.reducing import CURVE, Settings, reduce_model
 from headwise.reduction.report import reduction_page, reduction_rows
+from headwise.reduction.result import CurvePoint, Reduction
 from headwise.reduction.saving import load, save_model
+from headwise.reduction.stored import keep_reduction
 
 __all__ = [
     "CURVE",
@@ -18,8 +20,10 @@ __all__ = [
     "ReducedLayer",
     "Reduction",
     "Score",
+    "Settings",
     "Speed",
     "best_factors",
+    "keep_reduction",
     "load",
     "reduce",
     "reduce_model",

@@ -6,14 +6,17 @@ original predictions (the Fisher information). So the moments of keys and of the
 that ``best_factors`` needs, and its losses are nats per token, comparable across layers. Terms
 between different tokens and layers are left out. A model without predictions, such as an encoder,
 is judged by the squared change of its mean-pooled, normalised output instead.
+
+Keys that many tokens attend to have large gradients. ``moment(weighted=True)`` counts each key with
+‖γ‖², so that E γγᵀ ⊗ kkᵀ is replaced by a product of two moments with the same trace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -24,41 +27,69 @@ from headwise.reduction.families import AttentionParts, attention_parts
 
 @dataclass
 class Moments:
-    """Sums over real tokens of one layer's keys or values, and of the gradients at them."""
+    """Sums over real tokens of one layer's keys or values x, and of the gradients γ at them.
+
+    Attributes:
+        states: Σ x xᵀ.
+        weighted: The same with each head's part of x times ‖γ‖ of that head.
+        gradients: Σ γ γᵀ.
+        total: Σ x.
+        total_weighted: Σ ‖γ‖² x, head by head.
+        weights: Σ ‖γ‖² of each head.
+        tokens: The number of tokens.
+    """
 
     states: Tensor
+    weighted: Tensor
     gradients: Tensor
     total: Tensor
+    total_weighted: Tensor
+    weights: Tensor
     tokens: int = 0
 
     @classmethod
-    def of_size(cls, size: int, device: torch.device) -> Moments:
-        """Return empty sums for vectors of this size."""
-        wide = {"dtype": torch.float64, "device": device}
-        square = torch.zeros(size, size, **wide)
-        return cls(square, square.clone(), torch.zeros(size, **wide))
+    def of_size(cls, size: int, heads: int) -> Moments:
+        """Return empty sums for vectors of this size, on the CPU."""
+        square = torch.zeros(size, size, dtype=torch.float64)
+        line, weights = square[0].clone(), torch.zeros(heads, dtype=torch.float64)
+        return cls(square, square.clone(), square.clone(), line, line.clone(), weights)
 
-    def add(self, states: Tensor, real: Tensor) -> None:
-        """Add the states of real tokens."""
-        rows = states.detach()[real]
+    def add(self, states: Tensor, gradient: Tensor, real: Tensor) -> None:
+        """Add real tokens: their states and the gradients there."""
+        rows, slopes = states.detach()[real], gradient.detach()[real]
+        size = slopes.unflatten(-1, (len(self.weights), -1)).norm(dim=-1)
+        by_dimension = size.repeat_interleave(rows.shape[-1] // size.shape[-1], dim=-1)
+        scaled = rows * by_dimension
         self.states += (rows.mT @ rows).double()
+        self.weighted += (scaled.mT @ scaled).double()
+        self.gradients += (slopes.mT @ slopes).double()
         self.total += rows.sum(0, dtype=torch.float64)
+        self.total_weighted += (scaled * by_dimension).sum(0, dtype=torch.float64)
+        self.weights += size.square().sum(0, dtype=torch.float64)
         self.tokens += len(rows)
 
-    def add_gradient(self, gradient: Tensor, real: Tensor) -> None:
-        """Add the gradients at real tokens."""
-        rows = gradient.detach()[real]
-        self.gradients += (rows.mT @ rows).double()
+    def to(self, device: torch.device | str) -> Moments:
+        """Return the same sums on a device."""
+        tensors = {n: each.to(device) for n, each in vars(self).items() if n != "tokens"}
+        return Moments(**tensors, tokens=self.tokens)
 
     @property
-    def mean(self) -> Tensor:
-        """The mean vector."""
-        return self.total / self.tokens
+    def _shares(self) -> Tensor:
+        """Σ ‖γ‖² of the head of each dimension."""
+        each = self.weights.clamp_min(torch.finfo(torch.float64).tiny)
+        return each.repeat_interleave(len(self.total) // len(each))
 
-    def moment(self, centred: bool) -> Tensor:
-        """Return E x xᵀ, or the covariance."""
-        found = self.states / self.tokens
-        return found - torch.outer(self.mean, self.mean) if centred else found
+    def mean(self, weighted: bool = False) -> Tensor:
+        """Return the mean vector; tokens count with ‖γ‖² if ``weighted``."""
+        return self.total_weighted / self._shares if weighted else self.total / self.tokens
+
+    def moment(self, *, centred: bool = False, weighted: bool = False) -> Tensor:
+        """Return E x xᵀ, or the covariance; tokens count with ‖γ‖² if ``weighted``."""
+        size = self._shares.sqrt()
+        by_gradient = self.weighted / torch.outer(size, size)
+        found = by_gradient if weighted else self.states / self.tokens
+        mean = self.mean(weighted)
+        return found - torch.outer(mean, mean) if centred else found
 
     def metric(self) -> Tensor:
         """Return ½ E γγᵀ."""
@@ -71,6 +102,10 @@ class LayerMoments:
 
     keys: Moments
     values: Moments
+
+    def to(self, device: torch.device | str) -> LayerMoments:
+        """Return the same moments on a device."""
+        return LayerMoments(self.keys.to(device), self.values.to(device))
 
 
 @dataclass
@@ -86,6 +121,7 @@ def calibrate(
     batches: Sequence[dict[str, Tensor]],
     *,
     seed: int = 0,
+    memory: Memory | None = None,
     progress: Progress = SILENT,
 ) -> list[LayerMoments]:
     """Return the moments of every layer over batches of tokens.
@@ -94,47 +130,108 @@ def calibrate(
         model: A supported model in evaluation mode; its parameters are left as they were.
         batches: Inputs of the model, each with ``input_ids`` and perhaps ``attention_mask``.
         seed: Of the drawn predictions.
+        memory: Where to keep what is done, so that a stopped run goes on.
         progress: Where to report.
 
     Returns:
-        One entry for each layer.
+        One entry for each layer, on the CPU.
     """
-    parts = attention_parts(model)
     device = next(model.parameters()).device
-    generator = torch.Generator(device).manual_seed(seed)
-    watch = _Watch([_empty(each, device) for each in parts])
+
+    def probe(index: int) -> Probe:
+        batch = {name: each.to(device) for name, each in batches[index].items()}
+        mask = batch.get("attention_mask")
+        real = torch.ones_like(batch["input_ids"]).bool() if mask is None else mask.bool()
+        # Its own seed: a run that goes on draws what it would have drawn.
+        generator = torch.Generator(device).manual_seed(1_000_003 * seed + index)
+        return Probe(real, lambda: _of_hugging_face(model, batch, real, generator))
+
+    parts = attention_parts(model)
+    return gather(model, parts, len(batches), probe, memory=memory, progress=progress)
+
+
+@runtime_checkable
+class Memory(Protocol):
+    """Keeps the moments of the batches that are done."""
+
+    def read(self) -> tuple[list[LayerMoments], int] | None:
+        """Return what was kept and the number of batches in it."""
+
+    def write(self, layers: list[LayerMoments], done: int) -> None:
+        """Keep the moments of the first ``done`` batches."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One pass: which tokens are real, and the scalar whose gradients make the metric."""
+
+    real: Tensor
+    scalar: Callable[[], Tensor]
+
+
+def gather(
+    model: nn.Module,
+    parts: Sequence[AttentionParts],
+    passes: int,
+    probe: Callable[[int], Probe],
+    *,
+    memory: Memory | None = None,
+    progress: Progress = SILENT,
+) -> list[LayerMoments]:
+    """Return the moments of the keys and values of some layers.
+
+    Args:
+        model: The model; its parameters are left as they were.
+        parts: Its attention layers.
+        passes: The number of passes.
+        probe: Prepares a pass by its number; ``drawn_loss`` makes the scalar of a model that
+            predicts.
+        memory: Where to keep what is done after each tenth of the passes.
+        progress: Where to report.
+
+    Returns:
+        One entry for each layer, on the CPU.
+    """
+    device = next(model.parameters()).device
+    kept = None if memory is None else memory.read()
+    layers, done = kept or ([empty_moments(each) for each in parts], 0)
+    watch = _Watch([each.to(device) for each in layers])
     with (
         _frozen(model),
         _watched(parts, watch),
-        tracked(progress, "calibrating", len(batches)) as bar,
+        tracked(progress, "calibrating", passes - done) as bar,
     ):
-        for batch in batches:
-            batch = {name: each.to(device) for name, each in batch.items()}
-            mask = batch.get("attention_mask")
-            watch.real = torch.ones_like(batch["input_ids"]).bool() if mask is None else mask.bool()
-            _probe(model, batch, watch.real, generator).backward()
+        for index in range(done, passes):
+            asked = probe(index)
+            watch.real = asked.real
+            asked.scalar().backward()
             bar.advance()
-    return watch.layers
+            if memory is not None and ((index + 1) % -(-passes // 10) == 0 or index + 1 == passes):
+                memory.write([each.to("cpu") for each in watch.layers], index + 1)
+    return [each.to("cpu") for each in watch.layers]
 
 
-def _empty(part: AttentionParts, device: torch.device) -> LayerMoments:
+def empty_moments(part: AttentionParts) -> LayerMoments:
+    """Return the moments of no tokens, on the CPU."""
     return LayerMoments(
-        Moments.of_size(part.key.out_features, device),
-        Moments.of_size(part.value.out_features, device),
+        Moments.of_size(part.key.out_features, part.kv_heads),
+        Moments.of_size(part.value.out_features, part.kv_heads),
     )
 
 
-def _probe(model: Any, batch: dict[str, Tensor], real: Tensor, generator: Any) -> Tensor:
+def drawn_loss(logits: Tensor, generator: torch.Generator) -> Tensor:
+    """Return the summed loss of answers that are drawn from these predictions (rows)."""
+    logits = logits.float()
+    with torch.no_grad():
+        drawn = torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(1)
+    return nn.functional.cross_entropy(logits, drawn, reduction="sum")
+
+
+def _of_hugging_face(model: Any, batch: dict[str, Tensor], real: Tensor, generator: Any) -> Tensor:
     """Return a scalar whose gradients make the metric; see the head of this file."""
-    ids = batch["input_ids"]
-    embedded = model.get_input_embeddings()(ids).requires_grad_()
-    named = {name: each for name, each in batch.items() if name != "input_ids"}
-    output = model(inputs_embeds=embedded, **named)
+    output = model(**batch)
     if hasattr(output, "logits"):
-        logits = output.logits[real].float()
-        with torch.no_grad():
-            drawn = torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(1)
-        return nn.functional.cross_entropy(logits, drawn, reduction="sum")
+        return drawn_loss(output.logits[real], generator)
     pooled = mean_pooled(output.last_hidden_state, real)
     # √2 undoes the ½ of the metric: the loss is then the squared change itself.
     direction = torch.randn(pooled.shape, generator=generator, device=pooled.device)
@@ -166,9 +263,10 @@ def _watched(parts: Sequence[AttentionParts], watch: _Watch) -> Iterator[None]:
 
     def hook(moments: Moments) -> Any:
         def seen(module: nn.Module, given: Any, output: Tensor) -> None:
-            real = watch.real
-            moments.add(output, real)
-            output.register_hook(lambda gradient: moments.add_gradient(gradient, real))
+            real, states = watch.real, output.detach()
+            if not output.requires_grad:  # in the first layer: no parameter has a gradient
+                output.requires_grad_()
+            output.register_hook(lambda gradient: moments.add(states, gradient, real))
 
         return seen
 

@@ -66,18 +66,6 @@ class Factors:
         basis, triangle = torch.linalg.qr(self.expand[:, :rank])
         return triangle @ self.compress[:rank], basis
 
-    def rank_for(self, keep: float) -> int:
-        """Return the least rank that keeps a share of the weighted energy.
-
-        Args:
-            keep: The share, from 0 to 1.
-
-        Returns:
-            The rank; the loss is at most (1 − keep) times the loss at rank 0.
-        """
-        allowed = (1 - keep) * self.losses[0] * (1 + 1e-12)
-        return int((self.losses > allowed).sum())
-
 
 def best_factors(moment: Float[Tensor, "d d"], metric: Float[Tensor, "d d"]) -> Factors:
     """Return the maps that lose least at every rank.

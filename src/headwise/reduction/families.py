@@ -17,8 +17,11 @@ FAMILIES = {
     "bert": "BertModel",
 }
 
+#: Ways that cache one vector for all key heads.
+SHARED = ("latent", "rotated")
+
 #: How keys are cut: see ``modeling_headwise``.
-Keys = Literal["pairs", "latent", "factors"]
+Keys = Literal["pairs", "latent", "rotated", "factors"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class AttentionParts:
     output: nn.Linear
     heads: int
     kv_heads: int
+    rope_theta: float | None = None
 
     @property
     def head_dim(self) -> int:
@@ -69,20 +73,23 @@ def attention_parts(model: Any) -> list[AttentionParts]:
     config = model.config
     refuse_unsupported(config)
     heads = config.num_attention_heads
-    if is_encoder(config):
-        return [
-            AttentionParts(
-                own.query, own.key, own.value, layer.attention.output.dense, heads, heads
-            )
-            for layer in attention_blocks(model)
-            for own in [layer.attention.self]
-        ]
     kv_heads = getattr(config, "num_key_value_heads", None) or heads
+    theta = None if is_encoder(config) else config.rope_parameters["rope_theta"]
     return [
-        AttentionParts(own.q_proj, own.k_proj, own.v_proj, own.o_proj, heads, kv_heads)
-        for layer in attention_blocks(model)
-        for own in [layer.self_attn]
+        AttentionParts(
+            **block_maps(block, config), heads=heads, kv_heads=kv_heads, rope_theta=theta
+        )
+        for block in attention_blocks(model)
     ]
+
+
+def block_maps(block: Any, config: Any) -> dict[str, nn.Linear]:
+    """Return the query, key, value and output maps of a layer, cut or not."""
+    if is_encoder(config):
+        own, output = block.attention.self, block.attention.output.dense
+        return {"query": own.query, "key": own.key, "value": own.value, "output": output}
+    own = block.self_attn
+    return {"query": own.q_proj, "key": own.k_proj, "value": own.v_proj, "output": own.o_proj}
 
 
 def is_encoder(config: Any) -> bool:

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.progress import SILENT, Progress, tracked
-from headwise.reduction.cutting import new_parts
-from headwise.reduction.families import attention_blocks
+from headwise.reduction.families import attention_blocks, block_maps
 
 #: The largest learning rate of AdamW; it falls to zero along half a cosine.
 RATE = 3e-4
@@ -44,9 +43,10 @@ def heal_model(
     Returns:
         The loss of every step.
     """
-    maps = [new_parts(block, made.config) for block in attention_blocks(made)]
+    maps = [block_maps(block, made.config) for block in attention_blocks(made)]
     chosen = [each for layer in maps for linear in layer.values() for each in linear.parameters()]
-    chosen += [p for name, p in made.named_parameters() if name.endswith("k_restore.weight")]
+    between = ("k_restore.weight", "k_compress.weight")
+    chosen += [p for name, p in made.named_parameters() if name.endswith(between)]
     wanted = {id(each) for each in chosen}
     for parameter in made.parameters():
         parameter.requires_grad_(id(parameter) in wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -19,14 +19,9 @@ from headwise.attention import (
 )
 from headwise.checks import whole
 from headwise.errors import BadInputError
-from headwise.reduction.cuts import (
-    CutQueries,
-    CutValues,
-    Pass,
-    cut_queries,
-    cut_values,
-    share_of,
-)
+from headwise.reduction.best_maps import Pass, best_key_maps, best_value_maps, share_of
+from headwise.reduction.families import AttentionParts
+from headwise.reduction.maps import QueryKeyMaps, ValueMaps, write_maps
 from headwise.reduction.rotary import KeptPairs
 
 
@@ -77,17 +72,16 @@ class ReducedLayer:
             mask: Which keys each query attends to, for example "causal".
 
         Returns:
-            The measured shares.
+            Shares of the squared logits and outputs that the cut changes on these inputs.
         """
         before = Pass.of(self.original, inputs, real, mask)
         after = Pass.of(self.layer, inputs, real, mask)
-        mixed = self.original.weighting.mix(before.heads.with_values(after.heads.values))
+        mixed = self.original.weighting.mix(replace(before.heads, values=after.heads.values))
+        wanted = before.output()
         return Damage(
             logits=share_of(after.logits() - before.logits(), before.logits()),
-            values=share_of(
-                before.chosen(after.combined(mixed) - before.output()), before.output_rows()
-            ),
-            output=share_of(after.output_rows() - before.output_rows(), before.output_rows()),
+            values=share_of(after.output(mixed) - wanted, wanted),
+            output=share_of(after.output() - wanted, wanted),
         )
 
 
@@ -139,53 +133,38 @@ def reduce(
     value_rank = whole("value_rank", value_rank or min(rank, g.v_rank), most=g.v_rank)
     exact = copy.deepcopy(original).double().eval()
     seen = Pass.of(exact, inputs, real, mask)
-    if len(seen.rows) < max(g.qk_rank, g.v_rank):
+    tokens, least = int(seen.real.sum()), max(g.qk_rank, g.v_rank)
+    if tokens < least:
         raise BadInputError(
-            f"expected at least {max(g.qk_rank, g.v_rank)} tokens to calibrate on, got "
-            f"{len(seen.rows)}",
+            f"expected at least {least} tokens to calibrate on, got {tokens}",
             hint="pass more inputs",
         )
-    queries = cut_queries(exact, seen, rank)
-    values = cut_values(exact, seen, value_rank)
-    made = _assembled(original, queries, values)
-    return ReducedLayer(made, original, Damage(logits=queries.loss, values=values.loss))
+    keys, logits_lost = best_key_maps(exact, seen, rank)
+    values, values_lost = best_value_maps(exact, seen, value_rank)
+    made = with_maps(original, keys, values)
+    return ReducedLayer(made, original, Damage(logits=logits_lost, values=values_lost))
 
 
-def _assembled(original: Attention, queries: CutQueries, values: CutValues) -> Attention:
-    """Return a layer with the cut maps, and everything else as it was."""
+@torch.no_grad()
+def with_maps(original: Attention, keys: QueryKeyMaps, values: ValueMaps) -> Attention:
+    """Return a layer with smaller maps, and everything else as it was."""
     g, old = original.geometry, original.projection
     assert isinstance(old, GroupedProjection)
-    geometry = HeadGeometry(
-        g.width, g.heads, g.kv_heads, queries.key.shape[1], values.value.shape[1]
-    )
+    rank = g.qk_rank if keys.key is None else keys.key.shape[1]
+    geometry = HeadGeometry(g.width, g.heads, g.kv_heads, rank, values.value.shape[1])
     kind = FullProjection if g.kv_heads == g.heads else GroupedProjection
     made = kind(geometry, old.biases).to(old.output.weight)
-    for name, maps, shift in (
-        ("query", queries.query.repeat_interleave(g.group, dim=0), None),
-        ("key", queries.key, queries.shift),
-        ("value", values.value, None),
-    ):
-        _fill(getattr(made, name), getattr(old, name), maps, shift)
-    made.output.weight.copy_(values.output)
-    if made.output.bias is not None:
-        made.output.bias.copy_(values.bias)
+    smaller, parts = (
+        {name: getattr(each, name) for name in ("query", "key", "value", "output")}
+        for each in (made, old)
+    )
+    write_maps(smaller, AttentionParts(**parts, heads=g.heads, kv_heads=g.kv_heads), keys, values)
     new = copy.copy(original)
     new._modules = dict(original._modules)
     new.projection, new.observer = made, None
-    if queries.frequencies is not None:
-        new.position = KeptPairs(queries.frequencies).to(old.output.weight.device)
+    if keys.frequencies is not None:
+        new.position = KeptPairs(keys.frequencies).to(old.output.weight.device)
     return new
-
-
-def _fill(new: nn.Linear, old: nn.Linear, maps: Tensor, shift: Tensor | None) -> None:
-    """Write maps @ old, head by head; the shift is taken off what comes out of old."""
-    heads = len(maps)
-    weight = old.weight.double().unflatten(0, (heads, -1))
-    new.weight.copy_((maps @ weight).flatten(0, 1))
-    if new.bias is not None and old.bias is not None:
-        bias = old.bias.double().unflatten(0, (heads, -1))
-        bias = bias if shift is None else bias - shift
-        new.bias.copy_(torch.einsum("hrd,hd->hr", maps, bias).flatten())
 
 
 def _as_attention(layer: nn.Module) -> Attention:

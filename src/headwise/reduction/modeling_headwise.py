@@ -9,6 +9,7 @@ what is left of keys and values:
 | factors | no rotary positions: queries and keys of a lower rank |
 | pairs | rotary positions: some rotation pairs are left, with their own angles |
 | latent | rotary positions: a vector of a lower rank is cached, and keys are restored from it |
+| rotated | the same after the rotation: queries meet the cached vector, nothing is restored |
 
 Values always have their own lower rank; the output map reads them directly.
 """
@@ -60,6 +61,12 @@ class CutAttention(nn.Module):
         function = ALL_ATTENTION_FUNCTIONS.get_interface(
             self.config._attn_implementation, eager_attention_forward
         )
+        # Fused kernels want one size of queries, keys and values; zeros change nothing.
+        rank = value.shape[-1]
+        size = max(query.shape[-1], rank)
+        query, key, value = (
+            nn.functional.pad(each, (0, size - each.shape[-1])) for each in (query, key, value)
+        )
         output, weights = function(
             self,
             query,
@@ -70,11 +77,14 @@ class CutAttention(nn.Module):
             scaling=self.scaling,
             **named,
         )
-        return output.flatten(-2).contiguous(), weights
+        return output[..., :rank].flatten(-2).contiguous(), weights
 
 
 class CutDecoderAttention(CutAttention):
     """Attention of Llama, Mistral and Qwen2 with fewer dimensions for keys and values."""
+
+    #: Angles of all cached tokens: every layer of one call asks for the same.
+    last_angles = None
 
     def __init__(self, config, layer_idx, cut, old):
         super().__init__(config, layer_idx, cut)
@@ -84,15 +94,17 @@ class CutDecoderAttention(CutAttention):
         )
         width, biased = config.hidden_size, old.k_proj.bias is not None
         latent = self.keys == "latent"
-        asked = self.whole if latent else self.rank
+        asked = self.whole if self.keys in ("latent", "rotated") else self.rank
         self.q_proj = nn.Linear(width, self.heads * asked, bias=biased)
         self.k_proj = nn.Linear(width, self.rank if latent else self.kv_heads * asked, bias=biased)
         self.v_proj = nn.Linear(width, self.kv_heads * self.value_rank, bias=biased)
         self.o_proj = nn.Linear(
             self.heads * self.value_rank, width, bias=old.o_proj.bias is not None
         )
-        if latent:
+        if self.keys in ("latent", "rotated"):
             self.k_restore = nn.Linear(self.rank, self.kv_heads * self.whole, bias=False)
+        if self.keys == "rotated":
+            self.k_compress = nn.Linear(self.kv_heads * self.whole, self.rank, bias=False)
         if self.keys == "pairs":
             pairs = torch.zeros(self.kv_heads, self.rank // 2, dtype=torch.int64)
             self.register_buffer("pairs", pairs)
@@ -113,18 +125,41 @@ class CutDecoderAttention(CutAttention):
         angles = position_embeddings
         if self.keys != "latent":
             query, key = self._turned(query, key, *angles)
+        if self.keys == "rotated":
+            key = self.k_compress(key.transpose(1, 2).flatten(2)).unsqueeze(1)
         if past_key_values is not None:
             key, value = past_key_values.update(key, value, self.layer_idx)
+        one = query.shape[2] == 1 and self.config._attn_implementation == "sdpa"
         if self.keys == "latent":
             query, key = self._restored(query, key, *angles)
+        elif self.keys == "rotated" and one:
+            query = self._met(query)
+        elif self.keys == "rotated":
+            key = self.split(self.k_restore(key.squeeze(1)), self.kv_heads)
+        if one and attention_mask is None and not self.training:
+            return self.o_proj(self._attend_once(query, key, value)), None
+        if key.shape[1] != value.shape[1]:
+            key = key.expand(-1, value.shape[1], -1, -1)
         named.setdefault("sliding_window", self.sliding_window)
         output, weights = self.attend(query, key, value, attention_mask, self.dropout, **named)
         return self.o_proj(output), weights
 
+    def _met(self, query):
+        """Return what queries ask of the cached vector: (batch, heads, n, rank)."""
+        restore = self.k_restore.weight.unflatten(0, (self.kv_heads, -1))
+        return query @ restore.repeat_interleave(self.num_key_value_groups, dim=0)
+
+    def _attend_once(self, query, key, value):
+        """Attend from one token to all that are cached; keys are not repeated for their group."""
+        query = query.squeeze(2).unflatten(1, (key.shape[1], -1))
+        weights = (query @ key.mT * self.scaling).softmax(-1, dtype=torch.float32)
+        weights = weights.to(value.dtype).flatten(1, 2).unflatten(1, (value.shape[1], -1))
+        return (weights @ value).flatten(1).unsqueeze(1)
+
     def _turned(self, query, key, cosine, sine):
         half = cosine.shape[-1] // 2
         cosine, sine = cosine[:, None, :, :half], sine[:, None, :, :half]
-        if self.keys == "full":
+        if self.keys in ("full", "rotated"):
             return turned(query, cosine, sine), turned(key, cosine, sine)
         own = [self._of_pairs(each) for each in (cosine, sine)]
         shared = [each.repeat_interleave(self.num_key_value_groups, dim=1) for each in own]
@@ -147,12 +182,17 @@ class CutDecoderAttention(CutAttention):
         now = cosine.shape[1]
         if length == now:
             return cosine[:, None, :, :half], sine[:, None, :, :half]
+        seen = CutDecoderAttention.last_angles
+        if seen is not None and seen[0] is cosine and seen[1] == length:
+            return seen[2]
         steps = torch.arange(1 - length, 1, device=key.device)
         back = steps[:, None] * self._frequencies(key.device)
         last_cosine, last_sine = cosine[:, None, -1:, :half], sine[:, None, -1:, :half]
         c, s = back.cos(), back.sin()
         rows = (last_cosine * c - last_sine * s, last_sine * c + last_cosine * s)
-        return tuple(each.to(key.dtype) for each in rows)
+        found = tuple(each.to(key.dtype) for each in rows)
+        CutDecoderAttention.last_angles = (cosine, length, found)
+        return found
 
     def _frequencies(self, device):
         """Return the angle of each pair for one step of position."""

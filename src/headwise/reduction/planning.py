@@ -6,16 +6,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from headwise.checks import spelled_number
 from headwise.errors import BadInputError, ParameterError
 from headwise.reduction.allocation import Option, Part, allocate
 from headwise.reduction.calibration import LayerMoments, Moments
 from headwise.reduction.factors import Factors, best_factors
-from headwise.reduction.families import AttentionParts, Keys
-from headwise.reduction.rotary import order_of_dropping, pair_places
+from headwise.reduction.families import SHARED, AttentionParts, Keys
+from headwise.reduction.rotary import order_of_dropping, over_positions, pair_places
+
+#: What can be cut in a layer.
+Kind = Literal["keys", "values"]
+KINDS: tuple[Kind, ...] = ("keys", "values")
+
+#: Rotated keys are cut for tokens at all positions below this.
+POSITIONS = 2048
 
 
 @dataclass(frozen=True)
@@ -69,10 +78,8 @@ class Budget:
 def amount(name: str, asked: int | str, whole: int) -> int:
     """Return a budget as a number: "50%" is a share of the whole."""
     text = str(asked).strip()
-    try:
-        found = int(float(text[:-1]) / 100 * whole) if text.endswith("%") else int(float(text))
-    except ValueError:
-        found = 0
+    number = spelled_number(text.removesuffix("%")) or 0
+    found = int(number / 100 * whole if text.endswith("%") else number)
     if found <= 0:
         raise ParameterError(
             f"expected `{name}` as a positive number or a share such as 50%, got {asked!r}",
@@ -83,30 +90,52 @@ def amount(name: str, asked: int | str, whole: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class LayerCurves:
-    """The best cuts of one layer at every rank, with their losses."""
+    """The best cuts of one layer at every rank, with their losses.
+
+    Attributes:
+        parts: The maps of the layer.
+        moments: Of its keys and values.
+        kind: How keys are cut.
+        weighted: Whether keys and values count with the squared norm of their gradients.
+    """
 
     parts: AttentionParts
     moments: LayerMoments
     kind: Keys
+    weighted: bool = False
 
     @cached_property
     def key_factors(self) -> list[Factors]:
         """Factors of each key head, or of all together for a latent."""
+        keys = self.moments.keys
+        moment, metric = keys.moment(weighted=self.weighted), keys.metric()
         if self.kind == "latent":
-            return [best_factors(self.moments.keys.moment(False), self.moments.keys.metric())]
-        return _by_head(self.moments.keys, self.parts.kv_heads, self.centred_keys)
+            return [best_factors(moment, metric)]
+        if self.kind == "rotated":
+            p = self.parts
+            assert p.rope_theta is not None
+            angles = p.rope_theta ** -(torch.arange(0, p.head_dim, 2).double() / p.head_dim)
+            both = [over_positions(each, angles, POSITIONS) for each in (moment, metric)]
+            return [best_factors(*both)]
+        return self._by_head(keys, self.centred_keys)
 
     @cached_property
     def value_factors(self) -> list[Factors]:
         """Factors of each value head."""
-        return _by_head(self.moments.values, self.parts.kv_heads, self.centred_values)
+        return self._by_head(self.moments.values, self.centred_values)
+
+    def _by_head(self, moments: Moments, centred: bool) -> list[Factors]:
+        moment = moments.moment(centred=centred, weighted=self.weighted)
+        metric, d = moments.metric(), self.parts.head_dim
+        cuts = [slice(head * d, (head + 1) * d) for head in range(self.parts.kv_heads)]
+        return [best_factors(moment[cut, cut], metric[cut, cut]) for cut in cuts]
 
     @cached_property
     def pair_orders(self) -> list[tuple[list[int], list[float]]]:
         """For each key head: its rotation pairs in the order of dropping, and the losses."""
         d = self.parts.head_dim
         moments = self.moments.keys
-        table = (moments.moment(False) * moments.metric()).cpu()
+        table = moments.moment() * moments.metric()
         order = torch.stack(pair_places(d, d, "halves"), dim=1).flatten()
         found = []
         for head in range(self.parts.kv_heads):
@@ -142,22 +171,40 @@ class LayerCurves:
         """Return what one rank costs: bytes of KV cache for a token, or parameters."""
         p = self.parts
         if measure == "kv_bytes":
-            return itemsize * (1 if kind == "keys" and self.kind == "latent" else p.kv_heads)
+            return itemsize * (1 if kind == "keys" and self.kind in SHARED else p.kv_heads)
         if kind == "keys" and self.kind == "latent":
             return p.width + p.kv_heads * p.head_dim
+        if kind == "keys" and self.kind == "rotated":
+            return 2 * p.kv_heads * p.head_dim
         return p.width * (p.heads + p.kv_heads)
 
-    def part(self, layer: int, kind: str, *, measure: str, itemsize: int, step: int) -> Part:
-        """Return the options of the keys or values: multiples of ``step``, and the full rank."""
+    def whole(self, kind: Kind) -> int:
+        """Return the rank of keys or values that are not cut."""
+        p = self.parts
+        return p.head_dim * (p.kv_heads if kind == "keys" and self.kind in SHARED else 1)
+
+    def ranks(self, kind: Kind, step: int) -> list[int]:
+        """Return the ranks that keys or values may have: multiples of ``step``, and the whole."""
+        whole = self.whole(kind)
+        pairs = kind == "keys" and self.kind == "pairs"
+        fits = [r for r in range(step, whole, step) if not (pairs and r % 2)]
+        return [*fits, whole]
+
+    def part(self, layer: int, kind: Kind, *, measure: str, itemsize: int, step: int) -> Part:
+        """Return the options of the keys or values."""
         losses = self.key_losses() if kind == "keys" else self.value_losses()
-        unit, full = self.unit(kind, measure, itemsize), max(losses)
-        ranks = [rank for rank in losses if rank and (rank % step == 0 or rank == full)]
-        options = tuple(Option(rank, rank * unit, losses[rank]) for rank in ranks)
+        unit = self.unit(kind, measure, itemsize)
+        options = tuple(Option(r, r * unit, losses[r]) for r in self.ranks(kind, step))
         return Part(layer, kind, options, energy=losses[0])
 
 
 def plan(
-    curves: Sequence[LayerCurves], budget: Budget, *, itemsize: int, step: int = 8
+    curves: Sequence[LayerCurves],
+    budget: Budget,
+    *,
+    itemsize: int,
+    step: int = 8,
+    only: Kind | None = None,
 ) -> list[Cut]:
     """Choose the ranks of every layer for a budget.
 
@@ -166,6 +213,7 @@ def plan(
         budget: What the model may cost.
         itemsize: Bytes of one number in the cache.
         step: Ranks are multiples of it.
+        only: Cut keys or values alone; the budget is then theirs.
 
     Returns:
         One cut for each layer.
@@ -174,25 +222,59 @@ def plan(
     parts = [
         each.part(layer, kind, measure=measure, itemsize=itemsize, step=step)
         for layer, each in enumerate(curves)
-        for kind in ("keys", "values")
+        for kind in KINDS
+        if only in (None, kind)
     ]
     asked = budget.params if budget.params is not None else budget.kv_bytes
     if asked is not None:
-        chosen = allocate(parts, _affordable(parts, measure, asked))
+        chosen = allocate(parts, affordable(curves, budget, itemsize, step, only))
     else:
         chosen = [_by_rule(part, budget) for part in parts]
-    ranks = [option.rank for option in chosen]
+    ranks = {(p.layer, p.kind): option.rank for p, option in zip(parts, chosen, strict=True)}
     return [
-        Cut(each.kind, rank, value_rank)
-        for each, rank, value_rank in zip(curves, ranks[::2], ranks[1::2], strict=True)
+        Cut(
+            each.kind,
+            ranks.get((layer, "keys"), each.whole("keys")),
+            ranks.get((layer, "values"), each.whole("values")),
+        )
+        for layer, each in enumerate(curves)
     ]
 
 
-def _affordable(parts: Sequence[Part], measure: str, asked: int | str) -> int:
-    """Return the budget as a number, or name the smallest that can be met."""
-    whole = sum(part.full.cost for part in parts)
+def affordable(
+    curves: Sequence[LayerCurves],
+    budget: Budget,
+    itemsize: int,
+    step: int = 8,
+    only: Kind | None = None,
+) -> int:
+    """Return a budget of bytes or parameters as a number; no losses are needed for it.
+
+    Args:
+        curves: The layers.
+        budget: What the model may cost.
+        itemsize: Bytes of one number in the cache.
+        step: Ranks are multiples of it.
+        only: Cut keys or values alone.
+
+    Returns:
+        The largest cost of what is cut.
+
+    Raises:
+        BadInputError: No choice of ranks meets the budget; the smallest that can be met is named.
+    """
+    measure = "params" if budget.params is not None else "kv_bytes"
+    asked = budget.params if budget.params is not None else budget.kv_bytes
+    assert asked is not None
+    sizes = [
+        (each.unit(kind, measure, itemsize), each.ranks(kind, step))
+        for each in curves
+        for kind in KINDS
+        if only in (None, kind)
+    ]
+    whole = sum(unit * max(ranks) for unit, ranks in sizes)
     found = amount(measure, asked, whole)
-    least = sum(min(option.cost for option in part.options) for part in parts)
+    least = sum(unit * min(ranks) for unit, ranks in sizes)
     if found < least:
         share = math.ceil(1000 * least / whole) / 10
         raise BadInputError(
@@ -225,13 +307,6 @@ def _by_rule(part: Part, budget: Budget) -> Option:
     allowed = (1 - budget.keep) * part.energy * (1 + 1e-12)
     enough = [option for option in part.options if option.loss <= allowed] or [part.full]
     return min(enough, key=lambda option: option.rank)
-
-
-def _by_head(moments: Moments, heads: int, centred: bool) -> list[Factors]:
-    moment, metric = moments.moment(centred), moments.metric()
-    d = len(moment) // heads
-    cuts = [slice(head * d, (head + 1) * d) for head in range(heads)]
-    return [best_factors(moment[cut, cut], metric[cut, cut]) for cut in cuts]
 
 
 def _losses(factors: Sequence[Factors]) -> dict[int, float]:

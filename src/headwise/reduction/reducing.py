@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from headwise.errors import BadInputError, ParameterError
-from headwise.hugging_face.loading import find_source, load_tokenizer, transformers
+from headwise.devices import refuse_absent
+from headwise.errors import ParameterError
+from headwise.hugging_face.loading import (
+    find_source,
+    from_pretrained,
+    load_tokenizer,
+    transformers,
+)
 from headwise.progress import SILENT, Progress
-from headwise.reduction.calibration import calibrate
-from headwise.reduction.cutting import cut_model
+from headwise.reduction.calibration import LayerMoments, calibrate, empty_moments
 from headwise.reduction.evaluation import (
     Score,
-    Speed,
     embeddings,
     measure_speed,
     perplexity,
@@ -31,9 +35,19 @@ from headwise.reduction.families import (
     refuse_unsupported,
 )
 from headwise.reduction.healing import heal_model
-from headwise.reduction.planning import Budget, Cut, LayerCurves, plan, predicted_loss
-from headwise.reduction.resuming import forget_moments, remembered_moments
-from headwise.reduction.saving import forget_quantisation, refuse_existing, save_model
+from headwise.reduction.planning import (
+    Budget,
+    Cut,
+    Kind,
+    LayerCurves,
+    affordable,
+    plan,
+    predicted_loss,
+)
+from headwise.reduction.result import CurvePoint, Reduction
+from headwise.reduction.resuming import MomentsFile
+from headwise.reduction.saving import refuse_existing, save_model
+from headwise.reduction.smaller_model import cut_model
 from headwise.reduction.texts import Sample, sample_text
 
 #: Shares of the KV cache that ``curve`` tries.
@@ -41,91 +55,50 @@ CURVE = (0.9, 0.75, 0.6, 0.5, 0.4, 0.3)
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """One budget of the curve.
+class Settings:
+    """How a model is reduced and judged.
 
     Attributes:
-        share: The share of the original's KV bytes.
-        kv_bytes: Bytes of KV cache for each token.
-        predicted: The predicted loss.
-        score: The score on held-out text.
-    """
-
-    share: float
-    kv_bytes: int
-    predicted: float
-    score: Score
-
-
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """A cut model, and what the cut costs and saves.
-
-    Attributes:
-        model: The cut model.
-        cuts: The ranks of every layer.
-        predicted: Predicted loss: nats for each token (language models) or squared change of the
-            normalised output (encoders).
-        before: Score of the original on held-out text.
-        after: Score of the cut model on the same text.
-        kv_bytes: Bytes of KV cache for each token, before and after.
-        parameters: Parameters of the whole model, before and after.
-        speed: Times before and after; None for encoders.
-        curve: Scores at other budgets, if asked for.
-        healed: Steps of healing.
-        folder: Where the model was saved, if anywhere.
+        keys: How a decoder's keys are cut: "latent" (default) caches a vector of a lower rank and
+            restores the keys from it; "rotated" caches it after the rotation and restores
+            nothing, which loses more and decodes faster; "pairs" drops rotation pairs.
+        only: Cut keys or values alone; the budget is then theirs.
+        step: Ranks are multiples of it.
+        tokens: Tokens to calibrate on, at most.
+        held_out: Tokens to judge on, at most.
+        length: Tokens of a sequence; 512 for decoders and 64 for encoders by default.
+        heal: Steps of training of the cut layers against the original's outputs.
+        curve: Shares of KV bytes at which to score the model too.
+        context: Tokens in the cache when speed is measured; 0 measures none.
+        device: Where to compute, such as "cuda".
+        seed: Of everything that is drawn.
 
     Example:
-        >>> score = Score("perplexity", 20.0, 0.5)
-        >>> cut = Cut("latent", rank=8, value_rank=8)
-        >>> found = Reduction(None, (cut,), 0.1, score, score, (256, 128), (900, 700))
-        >>> found.as_dict()["kv_bytes"]
-        (256, 128)
+        >>> Settings(heal=200).step
+        8
     """
 
-    model: Any
-    cuts: tuple[Cut, ...]
-    predicted: float
-    before: Score
-    after: Score
-    kv_bytes: tuple[int, int]
-    parameters: tuple[int, int]
-    speed: tuple[Speed, Speed] | None = None
-    curve: tuple[CurvePoint, ...] = ()
-    healed: int = 0
-    folder: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything but the model, for JSON."""
-        fields = {name: value for name, value in vars(self).items() if name != "model"}
-        return fields | {
-            "cuts": [asdict(cut) for cut in self.cuts],
-            "before": asdict(self.before),
-            "after": asdict(self.after),
-            "speed": None if self.speed is None else [asdict(each) for each in self.speed],
-            "curve": [asdict(point) for point in self.curve],
-        }
+    keys: Keys | None = None
+    only: Kind | None = None
+    step: int = 8
+    tokens: int = 8192
+    held_out: int = 4096
+    length: int | None = None
+    heal: int = 0
+    curve: Sequence[float] = ()
+    context: int = 2048
+    device: str = "cpu"
+    seed: int = 0
 
 
 def reduce_model(
     model: str | Path | torch.nn.Module,
     text: str,
+    budget: Budget,
+    settings: Settings | None = None,
     *,
     tokenizer: Any = None,
     out: str | Path | None = None,
-    kv_bytes: int | str | None = None,
-    params: int | str | None = None,
-    keep: float | None = None,
-    rank: int | None = None,
-    keys: Keys | None = None,
-    step: int = 8,
-    tokens: int = 8192,
-    held_out: int = 4096,
-    length: int | None = None,
-    heal: int = 0,
-    curve: Sequence[float] = (),
-    context: int = 2048,
-    seed: int = 0,
     progress: Progress = SILENT,
 ) -> Reduction:
     """Cut the attention of a trained model to the rank that it uses on a text.
@@ -137,77 +110,144 @@ def reduce_model(
     Args:
         model: A folder, a GGUF file, a hub id, or a model.
         text: The text.
+        budget: What the model may cost.
+        settings: How it is reduced and judged.
         tokenizer: Needed if ``model`` is a model.
-        out: Folder to write; must not exist.
-        kv_bytes: Budget: bytes of KV cache for each token, or a share such as "50%".
-        params: Budget: parameters of the attention layers, or a share such as "50%".
-        keep: Budget: the share of weighted energy that every part keeps, such as 0.99.
-        rank: Budget: one rank for all heads.
-        keys: How a decoder's keys are cut: "latent" (default) caches a vector of a lower rank and
-            restores the keys from it; "pairs" drops rotation pairs, which loses more and decodes
-            faster.
-        step: Ranks are multiples of it.
-        tokens: Tokens to calibrate on, at most.
-        held_out: Tokens to judge on, at most.
-        length: Tokens of a sequence; 512 for decoders and 64 for encoders by default.
-        heal: Steps of training of the cut layers against the original's outputs.
-        curve: Shares of KV bytes at which to score the model too.
-        context: Tokens in the cache when speed is measured; 0 measures none.
-        seed: Of everything that is drawn.
+        out: Folder to write; must not exist. A run that was stopped goes on.
         progress: Where to report.
 
     Returns:
         The cut model with its scores, sizes and times.
 
     Raises:
-        ParameterError: The budget is missing or given twice, or ``keys`` does not fit the model.
+        BadInputError: The device is not on this machine.
+        ParameterError: The settings do not fit the model.
 
     Example:
-        >>> found = reduce_model("models/smollm2", text, kv_bytes="50%")  # doctest: +SKIP
+        >>> found = reduce_model("smollm2", text, Budget(kv_bytes="50%"))  # doctest: +SKIP
         >>> found.after.value / found.before.value  # doctest: +SKIP
         1.16
     """
-    budget = Budget(kv_bytes, params, keep, rank)
+    asked = settings or Settings()
+    refuse_absent(asked.device)
     folder = None if out is None else refuse_existing(out)
     original, tokenizer = _loaded(model, tokenizer)
-    kind = _kind(original.config, keys)
+    original.to(asked.device)
+    sample = _sample(original, tokenizer, text, asked)
+    kind = _kind(original.config, asked.keys, budget)
+    memory = None
+    if folder is not None:
+        memory = MomentsFile(folder, original, sample.calibration, asked.seed)
+    _refuse_early(original, kind, budget, asked)
+    found = calibrate(
+        original, sample.calibration, seed=asked.seed, memory=memory, progress=progress
+    )
+    curves = _curves(original, kind, found)
+    reduction = _Work(original, sample, curves, asked).done(budget, folder, progress)
+    if folder is not None:
+        save_model(reduction.model, folder, tokenizer)
+    if memory is not None:
+        memory.forget()
+    return reduction
+
+
+@dataclass
+class _Work:
+    """One model with its curves: cut it, heal it, judge it."""
+
+    original: Any
+    sample: Sample
+    curves: list[LayerCurves]
+    asked: Settings
+
+    def done(self, budget: Budget, folder: Path | None, progress: Progress) -> Reduction:
+        """Return the reduction for a budget."""
+        original, asked, curves = self.original, self.asked, self.curves
+        cuts = self.plan(budget)
+        made = cut_model(original, curves, cuts)
+        if asked.heal:
+            text = self.sample.healing
+            heal_model(original, made, text, steps=asked.heal, seed=asked.seed, progress=progress)
+        judge = _Judge(original, self.sample)
+        timed = asked.context and not is_encoder(original.config)
+        return Reduction(
+            model=made,
+            cuts=tuple(cuts),
+            whole=self.whole,
+            predicted=predicted_loss(curves, cuts),
+            before=judge.before,
+            after=judge.score(made),
+            kv_bytes=(self.bytes([self.whole] * len(cuts)), self.bytes(cuts)),
+            parameters=(_count(original), _count(made)),
+            speed=(measure_speed(original, asked.context), measure_speed(made, asked.context))
+            if timed
+            else None,
+            curve=tuple(self.point(judge, share) for share in asked.curve),
+            healed=asked.heal,
+            folder=None if folder is None else str(folder),
+        )
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one number in the cache."""
+        return next(self.original.parameters()).element_size()
+
+    def plan(self, budget: Budget) -> list[Cut]:
+        """Return the ranks for a budget."""
+        asked = self.asked
+        return plan(self.curves, budget, itemsize=self.itemsize, step=asked.step, only=asked.only)
+
+    def point(self, judge: _Judge, share: float) -> CurvePoint:
+        """Return the score at another budget, without healing."""
+        cuts = self.plan(Budget(kv_bytes=f"{100 * share}%"))
+        made = cut_model(self.original, self.curves, cuts)
+        lost = predicted_loss(self.curves, cuts)
+        return CurvePoint(share, self.bytes(cuts), lost, judge.score(made))
+
+    @property
+    def whole(self) -> Cut:
+        """The ranks of a layer that is not cut."""
+        first = self.curves[0]
+        return Cut(first.kind, first.whole("keys"), first.whole("values"))
+
+    def bytes(self, cuts: Sequence[Cut]) -> int:
+        """Return the bytes of KV cache for each token."""
+        return sum(
+            cut.rank * each.unit("keys", "kv_bytes", self.itemsize)
+            + cut.value_rank * each.unit("values", "kv_bytes", self.itemsize)
+            for each, cut in zip(self.curves, cuts, strict=True)
+        )
+
+
+def _curves(model: Any, kind: Keys, moments: list[LayerMoments]) -> list[LayerCurves]:
+    # Weights lower the loss of encoders; decoders were not compared.
+    weighted = is_encoder(model.config)
+    return [
+        LayerCurves(parts, own, kind, weighted)
+        for parts, own in zip(attention_parts(model), moments, strict=True)
+    ]
+
+
+def _refuse_early(model: Any, kind: Keys, budget: Budget, asked: Settings) -> None:
+    """Refuse a budget that nothing meets before the calibration, which takes minutes."""
+    if budget.kv_bytes is None and budget.params is None:
+        return
+    empty = [empty_moments(parts) for parts in attention_parts(model)]
+    itemsize = next(model.parameters()).element_size()
+    affordable(_curves(model, kind, empty), budget, itemsize, asked.step, asked.only)
+
+
+def _sample(original: Any, tokenizer: Any, text: str, asked: Settings) -> Sample:
     encoder = is_encoder(original.config)
-    sample = sample_text(
+    return sample_text(
         tokenizer,
         text,
-        tokens=tokens,
-        held_out=held_out,
-        length=length or (64 if encoder else 512),
+        tokens=asked.tokens,
+        held_out=asked.held_out,
+        length=asked.length or (64 if encoder else 512),
         needed=4 * attention_parts(original)[0].key.out_features,
         wrap=encoder,
     )
-    curves = _curves(original, sample, kind, seed=seed, memory=folder, progress=progress)
-    itemsize = next(original.parameters()).element_size()
-    cuts = plan(curves, budget, itemsize=itemsize, step=step)
-    judge = _Judge(original, sample)
-    made = cut_model(original, curves, cuts)
-    if heal:
-        heal_model(original, made, sample.calibration, steps=heal, seed=seed, progress=progress)
-    points = [judge.point(share, curves, itemsize=itemsize, step=step) for share in curve]
-    found = Reduction(
-        model=made,
-        cuts=tuple(cuts),
-        predicted=predicted_loss(curves, cuts),
-        before=judge.before,
-        after=judge.score(made),
-        kv_bytes=(_bytes(curves, None, itemsize), _bytes(curves, cuts, itemsize)),
-        parameters=(_count(original), _count(made)),
-        speed=None
-        if encoder or not context
-        else (measure_speed(original, context), measure_speed(made, context)),
-        curve=tuple(points),
-        healed=heal,
-        folder=None if folder is None else str(folder),
-    )
-    if folder is not None:
-        save_model(made, folder, tokenizer)
-        forget_moments(folder)
-    return found
 
 
 def _loaded(model: Any, tokenizer: Any) -> tuple[Any, Any]:
@@ -218,44 +258,27 @@ def _loaded(model: Any, tokenizer: Any) -> tuple[Any, Any]:
         refuse_unsupported(model.config)
         return model.eval(), tokenizer
     source, library = find_source(model), transformers()
-    config = library.AutoConfig.from_pretrained(source.place, **source.arguments())
+    config = from_pretrained(source, library.AutoConfig)
     refuse_unsupported(config)
     kind = getattr(library, FAMILIES[config.model_type])
-    try:
-        found = kind.from_pretrained(source.place, **source.arguments(), dtype=torch.float32)
-    except (OSError, ValueError, KeyError) as error:
-        reason = next((line for line in str(error).splitlines() if line), type(error).__name__)
-        raise BadInputError(
-            f"expected a checkpoint in {source.place!r}: {reason}", hint="check the files"
-        ) from None
-    if getattr(found.config, "quantization_config", None) is not None:
-        forget_quantisation(found)
+    found = from_pretrained(source, kind, dtype=torch.float32)
     return found.eval(), tokenizer or load_tokenizer(source)
 
 
-def _kind(config: Any, keys: Keys | None) -> Keys:
-    allowed: tuple[Keys, ...] = ("factors",) if is_encoder(config) else ("latent", "pairs")
+def _kind(config: Any, keys: Keys | None, budget: Budget) -> Keys:
+    allowed: tuple[Keys, ...] = ("factors",)
+    if not is_encoder(config):
+        # Rotated keys are made in full before they are compressed: no parameter is saved.
+        allowed = ("latent", "pairs") if budget.params else ("latent", "rotated", "pairs")
     if keys is None:
         return allowed[0]
     if keys not in allowed:
+        purpose = " and a budget of parameters" if budget.params else ""
         raise ParameterError(
-            f"expected keys={' or '.join(allowed)} for {config.model_type}, got {keys}",
+            f"expected keys={' or '.join(allowed)} for {config.model_type}{purpose}, got {keys}",
             hint="leave keys out for the best choice",
         )
     return keys
-
-
-def _curves(
-    model: Any, sample: Sample, kind: Keys, *, seed: int, memory: Path | None, progress: Progress
-) -> list[LayerCurves]:
-    def measured() -> Any:
-        return calibrate(model, sample.calibration, seed=seed, progress=progress)
-
-    found = remembered_moments(memory, model, sample.calibration, seed, measured)
-    return [
-        LayerCurves(parts, moments, kind)
-        for parts, moments in zip(attention_parts(model), found, strict=True)
-    ]
 
 
 class _Judge:
@@ -274,30 +297,6 @@ class _Judge:
         if self.encoder:
             return similarity_agreement(self.reference, embeddings(made, self.sample.held_out))
         return perplexity(token_losses(made, self.sample.held_out))
-
-    def point(
-        self,
-        share: float,
-        curves: list[LayerCurves],
-        *,
-        itemsize: int,
-        step: int,
-    ) -> CurvePoint:
-        cuts = plan(curves, Budget(kv_bytes=f"{100 * share}%"), itemsize=itemsize, step=step)
-        made = cut_model(self.original, curves, cuts)
-        held = _bytes(curves, cuts, itemsize)
-        return CurvePoint(share, held, predicted_loss(curves, cuts), self.score(made))
-
-
-def _bytes(curves: list[LayerCurves], cuts: Sequence[Cut] | None, itemsize: int) -> int:
-    """Return the bytes of KV cache for each token."""
-    total = 0
-    for index, each in enumerate(curves):
-        rank = max(each.key_losses()) if cuts is None else cuts[index].rank
-        value_rank = each.parts.head_dim if cuts is None else cuts[index].value_rank
-        total += rank * each.unit("keys", "kv_bytes", itemsize)
-        total += value_rank * each.unit("values", "kv_bytes", itemsize)
-    return total
 
 
 def _count(model: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwise.reduction.reducing import Reduction
+from headwise.reduction.result import Reduction
 
 
 def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
@@ -19,7 +19,7 @@ def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
     Example:
         >>> from headwise.reduction import Cut, Reduction, Score
         >>> score, cut = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
-        >>> found = Reduction(None, (cut,), 0.1, score, score, (256, 128), (900, 700))
+        >>> found = Reduction(None, (cut,), cut, 0.1, score, score, (256, 128), (900, 700))
         >>> len(reduction_rows(found)) > 1
         True
     """
@@ -58,7 +58,7 @@ def reduction_page(found: Reduction, name: str) -> str:
     Example:
         >>> from headwise.reduction import Cut, Reduction, Score
         >>> score, cut = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
-        >>> found = Reduction(None, (cut,), 0.1, score, score, (256, 128), (900, 700))
+        >>> found = Reduction(None, (cut,), cut, 0.1, score, score, (256, 128), (900, 700))
         >>> "a model" in reduction_page(found, "a model")
         True
     """
@@ -83,42 +83,41 @@ def reduction_page(found: Reduction, name: str) -> str:
 def _curve(found: Reduction) -> str:
     from headwise.report import Curve, Line, Panel, draw, inline_svg
 
-    points = sorted(
-        [
-            (1.0, found.before),
-            (found.kv_bytes[1] / found.kv_bytes[0], found.after),
-            *((point.share, point.score) for point in found.curve),
-        ],
-        key=lambda point: point[0],
-    )
-    line = Line(
-        tuple(100 * share for share, _ in points), tuple(score.value for _, score in points)
-    )
-    spread = tuple(score.error for _, score in points)
-    panel = Panel(
-        "held-out text",
-        "KV bytes, % of the original",
-        found.before.name,
-        (Curve("after the cut", line, spread=spread),),
-    )
+    own = (found.kv_bytes[1] / found.kv_bytes[0], found.after)
+    cut = [(point.kv_bytes / found.kv_bytes[0], point.score) for point in found.curve]
+    lines = {"after the cut": [(1.0, found.before), *cut, *([] if found.healed else [own])]}
+    if found.healed:
+        lines[f"after {found.healed:,} steps of healing"] = [own]
+    curves = []
+    for name, points in lines.items():
+        points.sort(key=lambda point: point[0])
+        line = Line(tuple(100 * share for share, _ in points), tuple(s.value for _, s in points))
+        curves.append(Curve(name, line, spread=tuple(score.error for _, score in points)))
+    panel = Panel("held-out text", "KV bytes, % of the original", found.before.name, tuple(curves))
     return inline_svg(draw([panel]))
 
 
 def _ranks(found: Reduction) -> str:
-    """Return a heat map: layers across, key and value ranks as shares of the largest."""
+    """Return a heat map: layers across, key and value ranks as shares of the original's."""
     from matplotlib.figure import Figure
 
     from headwise.report import inline_svg
     from headwise.report.figures import in_style
 
     with in_style():
-        figure = Figure(figsize=(2 + 0.25 * len(found.cuts), 1.8))
+        figure = Figure(figsize=(2.5 + 0.3 * len(found.cuts), 1.9))
         axes: Any = figure.add_subplot()
         rows = [[cut.rank for cut in found.cuts], [cut.value_rank for cut in found.cuts]]
-        shares = [[each / max(row) for each in row] for row in rows]
+        whole = (found.whole.rank, found.whole.value_rank)
+        shares = [[each / most for each in row] for row, most in zip(rows, whole, strict=True)]
         image = axes.imshow(shares, aspect="auto", cmap="viridis", vmin=0, vmax=1)
-        axes.set(xlabel="layer", yticks=[0, 1], title="rank, as a share of the largest")
-        axes.set_yticklabels(["keys", "values"])
+        for row, ranks in enumerate(rows):
+            for layer, rank in enumerate(ranks):
+                colour = "black" if shares[row][layer] > 0.6 else "white"
+                axes.text(layer, row, rank, ha="center", va="center", color=colour, fontsize=6)
+        axes.set(xlabel="layer", yticks=[0, 1], title="Ranks; colour: share of the original's")
+        axes.set_yticklabels([f"keys, of {whole[0]}", f"values, of {whole[1]}"])
         axes.grid(visible=False)
         figure.colorbar(image)
+        figure.tight_layout()
     return inline_svg(figure)

@@ -3,53 +3,70 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from headwise.reduction.calibration import LayerMoments, Moments
 
+_NAMES = ("states", "weighted", "gradients", "total", "total_weighted", "weights")
 
-def remembered_moments(
-    folder: Path | None,
-    model: Any,
-    batches: Sequence[dict[str, Tensor]],
-    seed: int,
-    measure: Callable[[], list[LayerMoments]],
-) -> list[LayerMoments]:
-    """Return the moments from an earlier run with the same inputs, or measure them.
+
+class MomentsFile:
+    """Moments of the batches that are done, in a file beside the folder to write.
 
     Args:
-        folder: The folder to write; the moments are kept in a file beside it. None keeps none.
+        folder: The folder to write.
         model: The model.
         batches: The calibration.
         seed: Of the calibration.
-        measure: Measures the moments.
-
-    Returns:
-        The moments of every layer.
     """
-    if folder is None:
-        return measure()
-    from safetensors.torch import load_file, save_file
 
-    place = folder.with_name(f".{folder.name}.moments-{_key(model, batches, seed)}.safetensors")
-    if place.is_file():
-        return _read(load_file(place))
-    found = measure()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    beside = place.with_name(f"{place.name}.part")
-    save_file(_flat(found), beside)
-    beside.replace(place)
-    return found
+    def __init__(
+        self, folder: Path, model: Any, batches: Sequence[dict[str, Tensor]], seed: int
+    ) -> None:
+        key = _key(model, batches, seed)
+        self.folder = folder
+        self.place = folder.with_name(f".{folder.name}.moments-{key}.safetensors")
 
+    def read(self) -> tuple[list[LayerMoments], int] | None:
+        """Return what an earlier run with the same inputs kept."""
+        from safetensors.torch import load_file
 
-def forget_moments(folder: Path) -> None:
-    """Delete the moments kept beside a folder."""
-    for place in folder.parent.glob(f".{folder.name}.moments-*.safetensors*"):
-        place.unlink()
+        if not self.place.is_file():
+            return None
+        flat = load_file(self.place)
+        done = int(flat.pop("done"))
+        layers = 1 + max(int(name.partition(".")[0]) for name in flat)
+
+        def one(index: int, kind: str) -> Moments:
+            own = [flat[f"{index}.{kind}.{name}"] for name in _NAMES]
+            return Moments(*own, tokens=int(flat[f"{index}.{kind}.tokens"]))
+
+        return [LayerMoments(one(i, "keys"), one(i, "values")) for i in range(layers)], done
+
+    def write(self, layers: list[LayerMoments], done: int) -> None:
+        """Keep the moments of the first ``done`` batches; the file is whole at any moment."""
+        from safetensors.torch import save_file
+
+        flat = {"done": torch.tensor([done])}
+        for index, layer in enumerate(layers):
+            for kind, own in vars(layer).items():
+                for name in _NAMES:
+                    flat[f"{index}.{kind}.{name}"] = getattr(own, name).contiguous()
+                flat[f"{index}.{kind}.tokens"] = torch.tensor([own.tokens])
+        self.place.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.place.with_name(f"{self.place.name}.part")
+        save_file(flat, beside)
+        beside.replace(self.place)
+
+    def forget(self) -> None:
+        """Delete every calibration that is kept for this folder."""
+        for place in self.folder.parent.glob(f".{self.folder.name}.moments-*.safetensors*"):
+            place.unlink()
 
 
 def _key(model: Any, batches: Sequence[dict[str, Tensor]], seed: int) -> str:
@@ -60,24 +77,3 @@ def _key(model: Any, batches: Sequence[dict[str, Tensor]], seed: int) -> str:
     for parameter in model.parameters():
         digest.update(parameter.detach().flatten()[:64].cpu().float().numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def _flat(layers: list[LayerMoments]) -> dict[str, Tensor]:
-    import torch
-
-    found = {}
-    for index, layer in enumerate(layers):
-        for kind, own in vars(layer).items():
-            for name in ("states", "gradients", "total"):
-                found[f"{index}.{kind}.{name}"] = getattr(own, name).cpu().contiguous()
-            found[f"{index}.{kind}.tokens"] = torch.tensor([own.tokens])
-    return found
-
-
-def _read(flat: dict[str, Tensor]) -> list[LayerMoments]:
-    def one(index: int, kind: str) -> Moments:
-        own = [flat[f"{index}.{kind}.{name}"] for name in ("states", "gradients", "total")]
-        return Moments(*own, tokens=int(flat[f"{index}.{kind}.tokens"]))
-
-    layers = 1 + max(int(name.partition(".")[0]) for name in flat)
-    return [LayerMoments(one(index, "keys"), one(index, "values")) for index in range(layers)]

@@ -62,6 +62,39 @@ def order_of_dropping(interactions: Float[Tensor, "p p"]) -> tuple[list[int], li
     return dropped, losses
 
 
+def over_positions(
+    moment: Float[Tensor, "d d"], frequencies: Float[Tensor, " m"], positions: int
+) -> Float[Tensor, "d d"]:
+    """Return the mean over positions t of R_t M R_tᵀ: the moment of vectors after their turn.
+
+    Args:
+        moment: M, of vectors of one or several heads before their turn.
+        frequencies: The angle of each pair (i, i + m) of a head for one step of position.
+        positions: Tokens stand at 0, 1, … positions − 1, equally often.
+
+    Returns:
+        The mean, from 512 positions at equal distances if there are more.
+    """
+    heads = len(moment) // (2 * len(frequencies))
+    steps = torch.linspace(0, positions - 1, min(positions, 512), dtype=torch.float64).round()
+    angles = (steps.unsqueeze(1) * frequencies.double()).to(moment.device)
+    # Row by row: R_t x = cos ∘ x + sin ∘ (x with the dimensions of each pair exchanged).
+    cosine, sine = (each.repeat(1, 2 * heads) for each in (angles.cos(), angles.sin()))
+    d, half = 2 * len(frequencies), len(frequencies)
+    place = torch.arange(heads * d, device=moment.device)
+    first = place % d < half
+    other = torch.where(first, place + half, place - half)
+    sine = torch.where(first, -sine, sine)
+    wide = moment.double()
+    terms = (
+        (cosine.T @ cosine) * wide,
+        (sine.T @ cosine) * wide[other],
+        (cosine.T @ sine) * wide[:, other],
+        (sine.T @ sine) * wide[other][:, other],
+    )
+    return torch.stack(terms).sum(0) / len(steps)
+
+
 class KeptPairs(PositionRule):
     """Rotary positions for the pairs that are left, head by head.
 
@@ -117,6 +150,19 @@ def pair_places(
         return first, first + half
     first = start + 2 * torch.arange(half)
     return first, first + 1
+
+
+def kept_pairs(orders: Sequence[tuple[list[int], list[float]]], count: int) -> Tensor:
+    """Return (kv_heads, count): the pairs that each head keeps of its order, ascending."""
+    return torch.tensor(
+        [sorted(order[len(order) - count :]) for order, _ in orders], dtype=torch.int64
+    )
+
+
+def picking(kept: Tensor, first: Tensor, second: Tensor, rank: int) -> Float[Tensor, "k r d"]:
+    """Return the maps from ``rank`` dimensions of each head to those of its kept pairs."""
+    places = torch.cat([first[kept], second[kept]], dim=1)
+    return torch.eye(rank, dtype=torch.float64)[places]
 
 
 def frequencies_of(rule: Rotary | KeptPairs, kv_heads: int) -> Float[Tensor, "k m"]:

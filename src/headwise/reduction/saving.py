@@ -35,7 +35,7 @@ def save_model(model: Any, folder: str | Path, tokenizer: Any = None) -> Path:
         tokenizer: Saved with the model, if given.
 
     Returns:
-        The folder.
+        The folder that was written; ``load`` reads it.
 
     Raises:
         BadInputError: If the folder exists.

@@ -9,22 +9,24 @@ import torch
 from torch import Tensor
 
 from headwise.errors import BadInputError
+from headwise.hugging_face.inputs import refuse_unknown
 
 Batches = list[dict[str, Tensor]]
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Batches to calibrate on and batches, of other text, to judge on."""
+    """Batches to calibrate on, to heal on, and of other text to judge on."""
 
     calibration: Batches
+    healing: Batches
     held_out: Batches
 
 
 def sample_text(
     tokenizer: Any, text: str, *, tokens: int, held_out: int, length: int, needed: int, wrap: bool
 ) -> Sample:
-    """Tokenise a text and divide it: its beginning calibrates, its end judges.
+    """Tokenise a text and divide it: its beginning calibrates, its end judges, all else heals.
 
     Args:
         tokenizer: Of the model.
@@ -36,12 +38,13 @@ def sample_text(
         wrap: Put the special tokens of an encoder around every sequence.
 
     Returns:
-        The batches, one sequence each for a decoder and sixteen for an encoder.
+        The batches: one sequence each for a decoder, four to heal on, and sixteen for an encoder.
 
     Raises:
-        BadInputError: The text is too short; the number of tokens needed is named.
+        BadInputError: The text is too short, or the tokenizer knows less than half of it.
     """
     ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    refuse_unknown(tokenizer, ids)
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id) if wrap else None
     inner = length - 2 if wrap else length
     rows = [ids[at : at + inner] for at in range(0, len(ids) - inner + 1, inner)]
@@ -55,13 +58,18 @@ def sample_text(
             hint="pass a longer text",
         )
     first = rows[: max(least, min(len(rows) - judged, tokens // inner))]
-    return Sample(_batches(first, around), _batches(rows[-judged:], around))
+    size = 16 if wrap else 1
+    return Sample(
+        _batches(first, around, size),
+        _batches(rows[:-judged], around, max(size, 4)),
+        _batches(rows[-judged:], around, size),
+    )
 
 
-def _batches(rows: list[list[int]], around: tuple[int, int] | None) -> Batches:
+def _batches(rows: list[list[int]], around: tuple[int, int] | None, size: int) -> Batches:
     if around is None:
-        return [{"input_ids": torch.tensor([row])} for row in rows]
+        return [{"input_ids": each} for each in torch.tensor(rows).split(size)]
     whole = torch.tensor([[around[0], *row, around[1]] for row in rows])
     return [
-        {"input_ids": each, "attention_mask": torch.ones_like(each)} for each in whole.split(16)
+        {"input_ids": each, "attention_mask": torch.ones_like(each)} for each in whole.split(size)
     ]
