@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
+import threading
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
 import headwise
-from headwise.errors import BadInputError, HeadwiseError, ParameterError
+from headwise.errors import BadInputError, ParameterError
 from headwise.masks import MaskName
 
 #: Longest head that is simulated for its picture.
@@ -18,6 +17,11 @@ MOST_PICTURED = 256
 
 #: Standard deviation of the logits: with weights N(0, 1) it is the width of the model.
 SHARPNESS = 384.0
+
+_reading = threading.Lock()
+
+#: Models are drawn if their width is within this many doublings.
+NEAR = 0.5
 
 #: Known models as points of the bounds: width, rank of a head, number of heads.
 KNOWN_MODELS = (
@@ -28,12 +32,6 @@ KNOWN_MODELS = (
     ("Llama 3 70B", 8192, 128, 64),
     ("Gemma 3 270M", 640, 256, 4),
 )
-
-
-@lru_cache(maxsize=512)
-def law(length: int, mask: MaskName, fraction: float) -> dict[str, Any]:
-    """The finite law at a length, over head dimensions."""
-    return headwise.law(length, None, mask, fraction).as_json()
 
 
 @lru_cache(maxsize=64)
@@ -70,15 +68,18 @@ def simulated_head(length: int, head_dim: int, mask: MaskName, seed: int) -> dic
 @lru_cache(maxsize=256)
 def bounds(width: int, error: float) -> dict[str, Any]:
     """The heads that an error needs, for every rank below the width."""
-    ranks = sorted({round(2 ** (k / 2)) for k in range(2 * 14)} & set(range(1, width)))
-    curve = [(rank, _log_heads(width, rank, error)) for rank in ranks]
-    known = [(rank, value) for rank, value in curve if value is not None]
+    from headwise.theory.heads_by_rank import log_heads_by_rank
+
+    places = {round(2 ** (k / 2)) for k in range(2 * 14)} | {width // 2}
+    ranks = sorted(places & set(range(1, width)))
+    models = known_models()
     return {
         "width": width,
         "error": error,
-        "rank": [rank for rank, _ in known],
-        "log10_heads": [value for _, value in known],
-        "models": known_models(),
+        "rank": ranks,
+        "log10_heads": [log / math.log(10) for log in log_heads_by_rank(width, ranks, error)],
+        "models": models,
+        "near": [one for one in models if abs(math.log2(one["width"] / width)) <= NEAR],
     }
 
 
@@ -97,15 +98,6 @@ def known_models() -> list[dict[str, Any]]:
     ]
 
 
-def _log_heads(width: int, rank: int, error: float) -> float | None:
-    """The decimal logarithm of the heads needed; None where there is no bound to show."""
-    try:
-        found = headwise.bound(width, rank, error=error).heads
-    except HeadwiseError:
-        return None
-    return math.log10(found) if found and math.isfinite(found) else None
-
-
 def exhibits() -> list[dict[str, Any]]:
     """Every exhibit with its title and scales; nothing is loaded."""
     from headwise.papers.reproduce import list_exhibits
@@ -116,31 +108,80 @@ def exhibits() -> list[dict[str, Any]]:
 @lru_cache(maxsize=128)
 def exhibit(name: str) -> dict[str, Any]:
     """One exhibit from its records: verdict, claims, figures and cells."""
+    found = headwise.reproduce(name, from_records=True).exhibits
+    return {"name": name, "parts": [_part(one) for one in found]}
+
+
+def stored_exhibit(name: str, scale: str, store: str) -> dict[str, Any]:
+    """One exhibit at one scale, from what the store holds."""
+    from headwise.papers.catalogue import chosen
+    from headwise.papers.computing import scale_named, store_exists
+    from headwise.papers.reproduction import Wanted, from_store
+    from headwise.runs import Store
+
+    if not store_exists(store):
+        raise BadInputError(f"nothing of {name} is stored yet", hint="run it first")
+    wanted = Wanted(chosen([name])[0], scale_named(scale))
+    with Store.open(store) as opened:
+        return {"name": name, "parts": [_part(from_store(opened, wanted))]}
+
+
+def _part(one: Any) -> dict[str, Any]:
+    """An exhibit at one scale, with its figures as plotly draws them."""
     from headwise.papers.comparison import verdict
     from headwise.web.figures import figures
 
-    found = headwise.reproduce(name, from_records=True).exhibits
-    parts = []
-    for one in found:
-        shown = one.shown
-        parts.append(
+    shown = one.shown
+    return {
+        "scale": one.wanted.scale.value,
+        "title": one.title,
+        "source": one.wanted.exhibit.source,
+        "command": one.wanted.command,
+        "problem": one.problem,
+        "sources": list(one.sources),
+        "verdict": verdict(shown.cells, one.why_uncompared),
+        "tally": _tally(shown.cells),
+        "disagreement": disagreement(shown.cells, shown.claims),
+        "cells": [_cell(cell) for cell in sorted(shown.cells, key=_worst_first)],
+        "claims": [{"words": c.words, "holds": c.holds, "source": c.source} for c in shown.claims],
+        "remarks": list(shown.remarks),
+        "tables": [
             {
-                "scale": one.wanted.scale.value,
-                "title": one.title,
-                "command": one.wanted.command,
-                "problem": one.problem,
-                "sources": list(one.sources),
-                "verdict": verdict(shown.cells, one.why_uncompared),
-                "tally": _tally(shown.cells),
-                "cells": [_cell(cell) for cell in shown.cells],
-                "claims": [
-                    {"words": c.words, "holds": c.holds, "source": c.source} for c in shown.claims
-                ],
-                "remarks": list(shown.remarks),
-                "figures": figures(shown.panels),
+                "title": table.title,
+                "columns": table.columns,
+                "rows": [[_rounded(value) for value in row] for row in table.rows],
             }
+            for table in shown.tables
+        ],
+        "figures": figures(shown.panels),
+    }
+
+
+def disagreement(cells: Iterable[Any], claims: Iterable[Any]) -> str:
+    """What differs from print, in words; empty if nothing does."""
+    differing = [cell for cell in cells if cell.verdict == "differs"]
+    higher = sum(cell.measured > cell.printed for cell in differing)
+    words = []
+    if differing:
+        sides = [f"{higher} higher", f"{len(differing) - higher} lower"]
+        words.append(f"Values that differ from print: {' and '.join(sides)}.")
+        worst = max(differing, key=lambda cell: abs(cell.difference))
+        words.append(
+            f"The farthest is {worst.name}: {_rounded(worst.measured)}, printed "
+            f"{_rounded(worst.printed)}."
         )
-    return {"name": name, "parts": parts}
+    failed = [claim.words for claim in claims if not claim.holds]
+    words += [f"Claim that does not hold: {claim}." for claim in failed]
+    return " ".join(words)
+
+
+def _worst_first(cell: Any) -> int:
+    return ("differs", "undecided", "agrees").index(cell.verdict)
+
+
+def _rounded(value: Any) -> str:
+    """A cell of a table; numbers in four digits."""
+    return f"{float(f'{value:.4g}'):.15g}" if isinstance(value, float) else str(value)
 
 
 def _tally(cells: Iterable[Any]) -> dict[str, int]:
@@ -157,45 +198,57 @@ def _cell(cell: Any) -> dict[str, Any]:
         "measured": cell.measured,
         "stderr": cell.stderr,
         "verdict": cell.verdict,
+        "statistic": cell.statistic,
     }
 
 
-def exhibit_rows(name: str) -> str:
-    """The recorded rows of an exhibit, as CSV."""
+def exhibit_rows(name: str, scale: str = "") -> str:
+    """The recorded rows of an exhibit at a scale, as CSV; by default the largest."""
     from headwise.papers.catalogue import entries, record_path
 
     (entry,) = entries([name])
-    if not entry.recorded:
-        raise BadInputError(f"no rows of {name} are recorded", hint="run it first")
-    return record_path(name, entry.recorded[-1]).read_text(encoding="utf-8")
+    if not entry.recorded or (scale and scale not in entry.recorded):
+        raise BadInputError(f"no rows of {name} are recorded", hint="use the rows of the store")
+    return record_path(name, scale or entry.recorded[-1]).read_text(encoding="utf-8")
 
 
 def verdicts() -> list[dict[str, Any]]:
-    """One line for each recorded exhibit: how many cells and claims agree."""
-    lines = []
-    for row in exhibits():
-        if not row["recorded"]:
-            continue
-        for part in exhibit(row["exhibit"])["parts"]:
-            held = sum(claim["holds"] for claim in part["claims"])
-            lines.append(
-                {
-                    "exhibit": row["exhibit"],
-                    "title": row["title"],
-                    "scale": part["scale"],
-                    **part["tally"],
-                    "claims": len(part["claims"]),
-                    "claims_held": held,
-                    "verdict": part["verdict"],
-                }
-            )
-    return lines
+    """One line for each recorded exhibit and scale: how many cells and claims agree."""
+    with _reading:  # the first look takes seconds: those who come meanwhile wait for it
+        return _verdicts()
 
 
-def as_csv(rows: list[dict[str, Any]]) -> str:
-    """Rows as CSV text."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [])
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+@cache
+def _verdicts() -> list[dict[str, Any]]:
+    recorded = [row for row in exhibits() if row["recorded"]]
+    return [_verdict(row, part) for row in recorded for part in exhibit(row["exhibit"])["parts"]]
+
+
+def _verdict(row: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """The share that agrees: of the values that are decided, or of claims if none is printed."""
+    tally, claims = part["tally"], part["claims"]
+    held, decided = sum(claim["holds"] for claim in claims), tally["agrees"] + tally["differs"]
+    printed = sum(tally.values()) > 0
+    agreed, compared = (tally["agrees"], decided) if printed else (held, len(claims))
+    return {
+        "exhibit": row["exhibit"],
+        "title": row["title"],
+        "from": "ours" if part["source"] == "ours" else "printed",
+        "scale": part["scale"],
+        **tally,
+        "claims": len(claims),
+        "claims_held": held,
+        "failed": len(claims) - held,
+        "compared": "values" if printed else "claims",
+        "agreed": agreed,
+        "decided": compared,
+        "agreement": agreed / compared if compared else None,
+        "verdict": part["verdict"],
+    }
+
+
+def warm_up() -> None:
+    """Import and compute what the views ask for first, while nobody waits yet."""
+    known_models()
+    simulated_head(64, 16, "none", 0)
+    verdicts()

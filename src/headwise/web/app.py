@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -17,12 +21,14 @@ from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, StreamingResponse
 
 from headwise.errors import HeadwiseError, ParameterError
+from headwise.faces import spoken
 from headwise.masks import checked_mask
 from headwise.progress import Progress
 from headwise.version import __version__
-from headwise.web import answers
+from headwise.web import answers, law_table
 from headwise.web.asking import MOST_FILES, Asking, Upload
-from headwise.web.jobs import Jobs, as_event
+from headwise.web.jobs import Job, Jobs, Work, as_event
+from headwise.web.runs import RUNNABLE, Runs
 from headwise.web.safety import Guard
 
 HERE = Path(__file__).parent
@@ -36,9 +42,6 @@ VIEWS = {
     "exhibits": "Exhibits",
 }
 
-#: Scales that may be run from the page.
-RUNNABLE = ("miniature", "laptop")
-
 
 def create_app(
     store: str | os.PathLike[str], hosts: Iterable[str], token: str | None = None
@@ -51,7 +54,7 @@ def create_app(
         token: What clients must present; None on the loopback interface.
 
     Returns:
-        An ASGI application.
+        A FastAPI application that any ASGI server runs.
     """
     app = FastAPI(title="headwise", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.jobs, app.state.asking, app.state.store = Jobs(), Asking(), str(store)
@@ -61,6 +64,7 @@ def create_app(
     _add_theory(app)
     _add_jobs(app)
     _add_exhibits(app)
+    _add_runs(app)
     _add_models(app)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     return Guard(app, hosts, token)
@@ -69,7 +73,7 @@ def create_app(
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HeadwiseError)
     def refused(_: Request, error: HeadwiseError) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, status_code=400)
+        return JSONResponse({"error": spoken(str(error), "page")}, status_code=400)
 
 
 def _add_views(app: FastAPI) -> None:
@@ -80,6 +84,7 @@ def _add_views(app: FastAPI) -> None:
     def page(view: str) -> Callable[[], HTMLResponse]:
         def shown() -> HTMLResponse:
             known = {"views": VIEWS, "view": view, "version": __version__, "runnable": RUNNABLE}
+            known["store"] = app.state.store
             return HTMLResponse(environment.get_template(f"{view}.html").render(known))
 
         return shown
@@ -102,13 +107,13 @@ def _add_views(app: FastAPI) -> None:
 def _add_ask(app: FastAPI) -> None:
     @app.post("/api/ask")
     async def ask(request: Request) -> JSONResponse:
-        given, files = await _form(request)
-        jobs, asking = app.state.jobs, app.state.asking
-
-        def work(progress: Progress) -> Any:
-            return asking.first(job.key, files, given, progress)
-
-        job = jobs.add("advice", work)
+        kept = TemporaryDirectory(prefix="headwise-page-")
+        try:
+            given, files = await _form(request, Path(kept.name))
+            job = app.state.jobs.add("advice", _advising(app.state.asking, files, given, kept))
+        except BaseException:
+            kept.cleanup()
+            raise
         return JSONResponse({"job": job.key})
 
     @app.post("/api/ask/{key}")
@@ -117,21 +122,43 @@ def _add_ask(app: FastAPI) -> None:
         return JSONResponse(await run_in_threadpool(app.state.asking.another, key, given))
 
 
-async def _form(request: Request) -> tuple[dict[str, Any], list[Upload]]:
+def _advising(
+    asking: Asking, files: list[Upload], given: dict[str, Any], kept: TemporaryDirectory[str]
+) -> Work:
+    """Advise on files in a folder that is deleted afterwards."""
+
+    def work(progress: Progress) -> Any:
+        with kept:
+            return asking.first(secrets.token_urlsafe(12), files, given, progress)
+
+    return work
+
+
+async def _form(request: Request, folder: Path) -> tuple[dict[str, Any], list[Upload]]:
+    """The fields of a form, and its files, written into a folder under names of our own."""
     async with request.form(max_files=MOST_FILES + 1, max_fields=40) as form:
-        files = [
-            Upload(Path(value.filename or "file").name, await value.read())
-            for _, value in form.multi_items()
-            if isinstance(value, UploadFile)
-        ]
+        files = []
+        for _, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                place = folder / f"upload{len(files)}"
+                await run_in_threadpool(_write, value, place)
+                files.append(Upload(Path(value.filename or "file").name, place))
         given = form.get("given")
-    return _checked(json.loads(given) if isinstance(given, str) else {}), files
+    try:
+        return _checked(json.loads(given) if isinstance(given, str) else {}), files
+    except (ValueError, RecursionError):
+        raise ParameterError("expected JSON in the request", hint="reload the page") from None
+
+
+def _write(value: UploadFile, place: Path) -> None:
+    with place.open("wb") as file:
+        shutil.copyfileobj(value.file, file)
 
 
 async def _fields(request: Request) -> dict[str, Any]:
     try:
         return _checked(await request.json())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ParameterError("expected JSON in the request", hint="reload the page") from None
 
 
@@ -148,8 +175,8 @@ def _checked(given: Any) -> dict[str, Any]:
 
 def _add_theory(app: FastAPI) -> None:
     @app.get("/api/law")
-    def law(length: int, mask: str = "none", fraction: float = 0.9) -> Any:
-        return answers.law(length, checked_mask(mask), fraction)
+    def law(length: int, mask: str = "none", percent: int = 90, head_dim: int = 64) -> Any:
+        return law_table.answer(length, checked_mask(mask), percent, head_dim)
 
     @app.get("/api/head")
     def head(length: int, head_dim: int, mask: str = "none", seed: int = 0) -> Any:
@@ -166,9 +193,15 @@ def _add_jobs(app: FastAPI) -> None:
         return app.state.jobs.all()
 
     @app.get("/api/jobs/{key}/events")
-    def events(key: str) -> StreamingResponse:
-        lines = (as_event(state) for state in app.state.jobs.events(key))
-        return StreamingResponse(lines, media_type="text/event-stream")
+    async def events(key: str) -> Response:
+        if app.state.jobs.get(key) is None:
+            return JSONResponse({"error": "there is no such job"}, status_code=404)
+
+        async def lines() -> AsyncIterator[str]:
+            async for state in app.state.jobs.events(key):
+                yield as_event(state)
+
+        return StreamingResponse(lines(), media_type="text/event-stream")
 
     @app.post("/api/jobs/{key}/cancel")
     def cancel(key: str) -> Any:
@@ -185,48 +218,70 @@ def _add_exhibits(app: FastAPI) -> None:
         return answers.verdicts()
 
     @app.get("/api/exhibits/{folder}/{name}")
-    def one(folder: str, name: str) -> Any:
+    def one(folder: str, name: str, scale: str = "") -> Any:
+        if scale:
+            return answers.stored_exhibit(f"{folder}/{name}", scale, app.state.store)
         return answers.exhibit(f"{folder}/{name}")
 
     @app.get("/api/exhibits/{folder}/{name}/rows.csv")
-    def rows(folder: str, name: str) -> PlainTextResponse:
-        text = answers.exhibit_rows(f"{folder}/{name}")
+    def rows(folder: str, name: str, scale: str = "") -> PlainTextResponse:
+        text = answers.exhibit_rows(f"{folder}/{name}", scale)
         saved = {"content-disposition": f'attachment; filename="{folder}_{name}.csv"'}
         return PlainTextResponse(text, media_type="text/csv", headers=saved)
 
+
+def _add_runs(app: FastAPI) -> None:
+    jobs, runs = app.state.jobs, Runs(app.state.store)
+
+    @app.get("/api/runs")
+    def unfinished() -> Any:
+        return runs.unfinished()
+
     @app.post("/api/exhibits/{folder}/{name}/run")
-    async def run(folder: str, name: str, request: Request) -> Any:
-        scale = (await _fields(request)).get("scale")
-        if scale not in RUNNABLE:
-            raise ParameterError(
-                f"expected one of {', '.join(RUNNABLE)}, got {scale!r}", hint="choose another scale"
-            )
-        work = _reproducing(f"{folder}/{name}", scale, app.state.store)
-        return {"job": app.state.jobs.add(f"{folder}/{name} at {scale}", work).key}
+    async def start(folder: str, name: str, request: Request) -> Any:
+        exhibit, scale = f"{folder}/{name}", str((await _fields(request)).get("scale", ""))
+        work = await run_in_threadpool(runs.work, exhibit, scale)
+        job = await run_in_threadpool(_started, exhibit, scale, work)
+        return {"job": job.key}
 
+    def _started(exhibit: str, scale: str, work: Work) -> Job:
+        runs.begin(exhibit, scale)
+        try:
+            job = jobs.add(f"{exhibit} at {scale}", work)
+        except HeadwiseError:
+            runs.forget(exhibit, scale)
+            raise
+        runs.follow(exhibit, scale, job.key)
+        return job
 
-def _reproducing(name: str, scale: str, store: str) -> Callable[[Progress], Any]:
-    """Run an exhibit into the store: what is there is not computed again."""
-    from headwise.papers.catalogue import entries
-
-    entries([name])  # refuses an unknown name before anything is queued
-
-    def work(progress: Progress) -> Any:
-        import headwise
-
-        found = headwise.reproduce(name, scale=scale, store=store, progress=progress)
-        return {"exhibit": name, "notes": list(found.notes)}
-
-    return work
+    @app.post("/api/runs/forget")
+    async def forget(request: Request) -> Any:
+        given = await _fields(request)
+        return {"forgotten": runs.forget(str(given.get("exhibit")), str(given.get("scale")))}
 
 
 def _add_models(app: FastAPI) -> None:
-    from headwise.web import models
+    store = app.state.store
 
     @app.get("/api/models")
     def listed() -> Any:
-        return models.scanned(app.state.store)
+        return _models().scanned(store)
 
     @app.get("/api/models/{key}")
-    def one(key: str) -> Any:
-        return models.heads(app.state.store, key)
+    def one(key: str) -> JSONResponse:
+        return JSONResponse(_models().heads(store, key))  # plain already: 10,000 rows need no check
+
+    @app.get("/api/models/{key}/picture")
+    def picture(key: str, layer: str, head: int) -> Any:
+        return _models().picture(store, key, layer, head)
+
+    @app.get("/api/reductions")
+    def reduced() -> Any:
+        return _models().reductions(store)
+
+
+def _models() -> ModuleType:
+    """What reads the store, imported on first use: the database layer takes a second."""
+    from headwise.web import models
+
+    return models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ def figure(panel: Panel) -> dict[str, Any]:
         "xaxis": {"title": {"text": panel.x_label}, "type": panel.x_scale},
         "yaxis": {"title": {"text": panel.y_label}, "type": panel.y_scale},
         "shapes": [_level(height) for _, height in panel.levels],
-        "annotations": [_name(*level) for level in panel.levels if level[0]],
+        "annotations": [_name(*level, panel.y_scale) for level in panel.levels if level[0]],
     }
     return {"data": traces, "layout": layout, "alternative": alternative(panel)}
 
@@ -29,6 +30,10 @@ def alternative(panel: Panel) -> str:
             first, last = curve.mean.y[0], curve.mean.y[-1]
             places = f"{curve.mean.x[0]:g} to {curve.mean.x[-1]:g}"
             lines.append(f"{curve.label}: from {first:.3g} to {last:.3g} over {places}.")
+    if any(len(curve.printed) for curve in panel.curves):
+        lines.append("Hollow points are printed values.")
+    if any(len(curve.law) for curve in panel.curves):
+        lines.append("Dotted lines are the law.")
     return " ".join(lines)
 
 
@@ -75,8 +80,10 @@ def _level(height: float) -> dict[str, Any]:
     }
 
 
-def _name(words: str, height: float) -> dict[str, Any]:
-    return {"text": words, "xref": "paper", "x": 1, "y": height, "showarrow": False, "yshift": 8}
+def _name(words: str, height: float, scale: str) -> dict[str, Any]:
+    """A level's name above its line; plotly takes the logarithm of lines, but not of words."""
+    y = math.log10(height) if scale == "log" else height
+    return {"text": words, "xref": "paper", "x": 1, "y": y, "showarrow": False, "yshift": 8}
 
 
 def figures(panels: Sequence[Panel]) -> list[dict[str, Any]]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Literal
 
-from headwise.errors import HeadwiseError, StoppedError
+from headwise.errors import BadInputError, HeadwiseError, StoppedError
+from headwise.faces import spoken
 from headwise.progress import NoProgress, Progress
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -20,8 +22,11 @@ State = Literal["waiting", "running", "done", "failed", "cancelled"]
 #: Finished jobs that are remembered.
 KEPT = 64
 
+#: Jobs that may wait. More come from a program, not from a person.
+MOST_WAITING = 16
+
 #: Seconds between two looks at a job for its events.
-LOOK = 0.1
+LOOK = 0.2
 
 Work = Callable[[Progress], Any]
 
@@ -42,19 +47,24 @@ class Job:
     error: str = ""
     cancelled: bool = False
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state not in ("waiting", "running")
+
     def as_json(self, ahead: int = 0) -> dict[str, Any]:
         """The state for the page; ``ahead`` is how many jobs come first."""
         return {
             "key": self.key,
             "name": self.name,
             "state": self.state,
+            "stopping": self.cancelled and not self.over,
             "task": self.task,
             "done": self.done,
             "total": self.total,
             "seconds_left": self._seconds_left(),
             "ahead": ahead,
             "error": self.error,
-            "result": self.result if self.state == "done" else None,
         }
 
     def _seconds_left(self) -> float | None:
@@ -93,7 +103,9 @@ class Jobs:
     Example:
         >>> jobs = Jobs()
         >>> job = jobs.add("answer", lambda progress: 42)
-        >>> list(jobs.events(job.key))[-1]["result"]
+        >>> async def last():
+        ...     return [state async for state in jobs.events(job.key)][-1]
+        >>> asyncio.run(last())["result"]
         42
     """
 
@@ -104,11 +116,16 @@ class Jobs:
         threading.Thread(target=self._run, name="headwise jobs", daemon=True).start()
 
     def add(self, name: str, work: Work) -> Job:
-        """Queue a piece of work."""
+        """Queue a piece of work; raise BadInputError if too many wait already."""
         job = Job(name, work)
         with self._lock:
+            if sum(not other.over for other in self._known.values()) > MOST_WAITING:
+                raise BadInputError(
+                    f"{MOST_WAITING} pieces of work are waiting already",
+                    hint="wait until one is done, or cancel some",
+                )
             self._known[job.key] = job
-            finished = [k for k, j in self._known.items() if j.state not in ("waiting", "running")]
+            finished = [k for k, j in self._known.items() if j.over]
             for key in finished[: max(0, len(self._known) - KEPT)]:
                 del self._known[key]
         self._queue.put(job)
@@ -127,24 +144,29 @@ class Jobs:
     def cancel(self, key: str) -> bool:
         """Cancel a job; False if it is not there or over."""
         job = self.get(key)
-        if job is None or job.state not in ("waiting", "running"):
+        if job is None or job.over:
             return False
         job.cancelled = True
         if job.state == "waiting":
             job.state = "cancelled"
         return True
 
-    def events(self, key: str) -> Iterator[dict[str, Any]]:
-        """Yield the state of a job whenever it changes, until it is over."""
+    async def events(self, key: str) -> AsyncIterator[dict[str, Any]]:
+        """Yield the state of a job whenever it changes, until it is over; the last has the result.
+
+        A listener costs no thread, so however many there are, requests are still answered.
+        """
         job, last = self.get(key), None
         while job is not None:
+            over = job.over  # before the rest is read, so that the last state is whole
             now = job.as_json(self._ahead(job))
+            if over:
+                yield now | {"result": job.result if job.state == "done" else None}
+                return
             if now != last:
                 yield now
                 last = now
-            if now["state"] not in ("waiting", "running"):
-                return
-            time.sleep(LOOK)
+            await asyncio.sleep(LOOK)
 
     def _ahead(self, job: Job) -> int:
         if job.state != "waiting":
@@ -152,13 +174,14 @@ class Jobs:
         with self._lock:
             before = list(self._known.values())
         before = before[: before.index(job)] if job in before else []
-        return sum(other.state in ("waiting", "running") for other in before)
+        return sum(not other.over for other in before)
 
     def _run(self) -> None:
         while True:
             job = self._queue.get()
             if not job.cancelled:
                 self._do(job)
+            job.work = _nothing  # lets go of what was uploaded
 
     def _do(self, job: Job) -> None:
         job.state, job.started = "running", time.monotonic()
@@ -166,11 +189,15 @@ class Jobs:
             job.result = job.work(_Reported(job))
             job.state = "done"
         except HeadwiseError as error:
-            job.error = str(error)
+            job.error = spoken(str(error), "page")
             job.state = "cancelled" if job.cancelled else "failed"
         except Exception as error:  # the page must not lose its only worker
             job.error = f"{type(error).__name__}: {error}"
             job.state = "failed"
+
+
+def _nothing(progress: Progress) -> None:
+    """Stand in for work that is over."""
 
 
 def as_event(state: dict[str, Any]) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
-from http.cookies import SimpleCookie
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -93,7 +94,8 @@ class Guard:
 
     def _has_token(self, scope: Scope, headers: dict[str, str]) -> bool:
         cookies: SimpleCookie = SimpleCookie()
-        cookies.load(headers.get("cookie", ""))
+        with suppress(CookieError):
+            cookies.load(headers.get("cookie", ""))
         kept = cookies[COOKIE].value if COOKIE in cookies else ""
         wanted = (self._token or "").encode()
         given = (kept, _asked(scope) or "")

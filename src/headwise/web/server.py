@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import socket
 import threading
 import webbrowser
 
-from headwise.errors import BadInputError, ParameterError, needs_extra
+from headwise.checks import whole
+from headwise.errors import BadInputError, needs_extra
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -40,12 +42,9 @@ def serve(
         >>> serve(port=70_000)
         Traceback (most recent call last):
         ...
-        headwise.errors.ParameterError: expected `port` between 0 and 65,535, got 70000; ...
+        headwise.errors.ParameterError: expected `port` from 0 to 65,535, got 70,000; ...
     """
-    if not 0 <= port <= 65535:
-        raise ParameterError(
-            f"expected `port` between 0 and 65,535, got {port}", hint="pass another"
-        )
+    whole("`port`", port, 0, 65_535)
     try:
         import fastapi  # noqa: F401
         import plotly  # noqa: F401
@@ -54,6 +53,7 @@ def serve(
         missing = needs_extra(error.name or "fastapi", "web")
         raise missing from None
     from headwise.runs import DEFAULT_STORE
+    from headwise.web.answers import warm_up
     from headwise.web.app import create_app
 
     listening = _bound(host, port)
@@ -63,6 +63,7 @@ def serve(
     address = f"http://{host}:{port}/" + (f"?token={token}" if token else "")
     app = create_app(store or DEFAULT_STORE, hosts_of(host, port), token)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    threading.Thread(target=warm_up, name="headwise warm-up", daemon=True).start()
     print(f"headwise is at {address} (Ctrl-C ends it)", flush=True)
     if browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()
@@ -83,9 +84,14 @@ def _bound(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(
+            256
+        )  # who comes as soon as the address is printed waits, and is not refused
     except OSError as error:
         listening.close()
+        # Where the port is taken another one helps; all else is about the host.
+        wrong = "port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "host"
         raise BadInputError(
-            f"cannot listen on {host}:{port} ({error.strerror})", hint="pass another port"
+            f"cannot listen on {host}:{port} ({error.strerror})", hint=f"pass another `{wrong}`"
         ) from None
     return listening

@@ -1,9 +1,10 @@
-// What every view needs: requests to this machine, figures, tables, and following a job.
+// What every view needs: requests to this machine, elements, tables, and waiting a moment.
 
 export const element = (id) => document.getElementById(id);
 
+// The documentation site has no server: there the answers lie in a file.
 export async function get(address) {
-  return answered(await fetch(address));
+  return window.headwiseStored ? window.headwiseStored(address) : answered(await fetch(address));
 }
 
 export async function post(address, body) {
@@ -25,75 +26,75 @@ async function answered(response) {
 
 export function complain(error) {
   const place = element("error");
+  const lost = error instanceof TypeError ? "The server does not answer. Start headwise serve again." : "";
   place.hidden = !error;
-  place.textContent = error ? error.message || String(error) : "";
+  place.textContent = error ? lost || error.message || String(error) : "";
 }
 
+// An element with its text or children; attributes by name.
+export function make(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made[name] = value;
+    else if (value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+const numeric = (content) => typeof content === "number" || /^[≥−-]?\s?[\d.,]+\s?[%×kMGT]?$/.test(content);
+
+function cell(tag, content) {
+  const node = content instanceof Node;
+  const attributes = { class: !node && numeric(content) ? "number" : undefined, scope: tag === "th" ? "col" : undefined };
+  return make(tag, attributes, node ? content : String(content));
+}
+
+// Tables that are wider than the screen say so.
+const watched = new ResizeObserver((seen) => {
+  for (const place of new Set(seen.map(({ target }) => target.closest(".scroll")))) place?.classList.toggle("more", place.scrollWidth > place.clientWidth + 1);
+});
+
+export function watch(place) {
+  for (const each of [place, ...place.children]) watched.observe(each);
+  return place;
+}
+
+for (const place of document.querySelectorAll(".scroll")) watch(place);
+
 export function rows(table, lines) {
-  const body = table.tBodies[0];
-  body.replaceChildren(...lines.map(({ cells, className }) => {
-    const line = document.createElement("tr");
-    if (className) line.className = className;
-    for (const content of cells) {
-      const cell = line.insertCell();
-      if (content instanceof Node) cell.append(content);
-      else cell.textContent = content;
-      if (typeof content === "number" || /^[\d.,%−-]+$/.test(content)) cell.className = "number";
-    }
+  table.tBodies[0].replaceChildren(...lines.map(({ cells, className, classes }) => {
+    const line = make("tr", { class: className });
+    cells.forEach((content, place) => {
+      const made = cell("td", content);
+      if (classes?.[place]) made.classList.add(classes[place]);
+      line.append(made);
+    });
     return line;
   }));
 }
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-export function draw(place, data, layout, alternative) {
-  place.setAttribute("aria-label", alternative);
-  // Powers of two on logarithmic axes: head dimensions are often those.
-  const ticks = (given) => (given?.type === "log" ? { dtick: Math.log10(2) } : {});
-  const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--line") };
-  const styled = {
-    ...layout,
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
-    font: { family: "system-ui, sans-serif", color: colour("--text") },
-    margin: { l: 60, r: 20, t: 50, b: 50 },
-    legend: { orientation: "h", y: -0.25 },
-    xaxis: { ...axis, ...ticks(layout.xaxis), ...layout.xaxis },
-    yaxis: { ...axis, ...layout.yaxis },
-  };
-  Plotly.react(place, data, styled, { responsive: true, displaylogo: false });
+export function columns(table, names, sample = []) {
+  const cells = names.map((name, place) => {
+    const made = name ? make("th", { scope: "col" }, name) : make("td");
+    if (sample[place] !== undefined && numeric(String(sample[place]))) made.className = "number";
+    return made;
+  });
+  table.tHead.replaceChildren(make("tr", {}, ...cells));
 }
 
-export function follow(job, { progress, cancel, done }) {
-  const events = new EventSource(`/api/jobs/${job}/events`);
-  cancel.hidden = false;
-  cancel.onclick = () => post(`/api/jobs/${job}/cancel`).catch(complain);
-  const end = (words) => {
-    events.close();
-    cancel.hidden = true;
-    progress.textContent = words;
-  };
-  events.onmessage = (event) => {
-    const state = JSON.parse(event.data);
-    if (state.state === "waiting") {
-      progress.textContent = `Waiting: ${state.ahead} other ${state.ahead === 1 ? "job is" : "jobs are"} first.`;
-    } else if (state.state === "running") {
-      const left = state.seconds_left === null ? "" : `, about ${Math.ceil(state.seconds_left)} s left`;
-      const steps = state.total ? ` ${state.done} of ${state.total}` : "";
-      progress.textContent = `${state.task || "Working"}…${steps}${left}`;
-    } else if (state.state === "done") {
-      end("");
-      done(state.result);
-    } else if (state.state === "cancelled") end("Cancelled.");
-    else {
-      end("");
-      complain(new Error(state.error));
-    }
-  };
-  events.onerror = () => end("The server does not answer. What is stored is kept; start it again.");
+export function tiles(list, entries) {
+  list.replaceChildren(...entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 }
 
-export function later(action, milliseconds = 60) {
+export function options(select, entries) {
+  const chosen = select.value;
+  select.replaceChildren(...entries.map(([value, words]) => new Option(words, value)));
+  if (entries.some(([value]) => String(value) === chosen)) select.value = chosen;
+}
+
+// Waits until the hand rests; answers that come too late are dropped by `latest`.
+export function later(action, milliseconds = 30) {
   let timer;
   return (...given) => {
     clearTimeout(timer);
@@ -101,7 +102,23 @@ export function later(action, milliseconds = 60) {
   };
 }
 
+export function latest(ask, show) {
+  let newest = 0;
+  return async (...given) => {
+    const own = ++newest;
+    try {
+      const found = await ask(...given);
+      if (own !== newest) return;
+      complain(null);
+      await show(found, ...given);
+    } catch (error) {
+      if (own === newest) complain(error);
+    }
+  };
+}
+
 export const short = (number) =>
-  number >= 1e9 ? `${(number / 1e9).toPrecision(3)}B`
+  number >= 1e9 ? `${(number / 1e9).toPrecision(3)}G`
   : number >= 1e6 ? `${(number / 1e6).toPrecision(3)}M`
-  : number >= 1e4 ? `${(number / 1e3).toPrecision(3)}k` : String(number);
+  : number >= 1e4 ? `${(number / 1e3).toPrecision(3)}k` : number.toLocaleString("en");
+export const plain = (value) => (typeof value === "number" ? String(+value.toPrecision(4)) : String(value ?? "not known"));
