@@ -2,8 +2,8 @@
 
     python -m benchmarks.attack --minutes 6 --seed 0 --record benchmarks/records/attack.json
 
-The minutes are shared out over certified counts, damaged files and kills. The exit code is 1 if
-anything was wrong, lost, or ended in a traceback.
+The minutes are shared out over certified counts, damaged files, kills, disks, processes and the
+page. The exit code is 1 if anything was wrong, lost, or ended in a traceback.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from headwise.runs.provenance import code_version
 
 #: Part -> module, and its share of the minutes.
 PARTS = {
-    "certificates": ("benchmarks.attack.certificates", 0.4),
-    "files": ("benchmarks.attack.files", 0.3),
-    "kills": ("benchmarks.attack.kills", 0.3),
+    "certificates": ("benchmarks.attack.certificates", 0.25),
+    "files": ("benchmarks.attack.files", 0.2),
+    "kills": ("benchmarks.attack.kills", 0.25),
+    "disks": ("benchmarks.attack.disks", 0.1),
+    "processes": ("benchmarks.attack.processes", 0.1),
+    "page": ("benchmarks.attack.page", 0.1),
 }
 
 

@@ -13,7 +13,9 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -26,6 +28,8 @@ from benchmarks.attack.oracle import clear_count, exact_count, exact_softmax_cou
 from headwise import native
 from headwise.errors import BadInputError
 from headwise.spectra import LogWeights, count, measure
+from headwise.spectra.counting import SMALLEST_PLAIN
+from headwise.spectra.deflation import count_by_deflation
 
 #: Approximate singular values are believed when ε is this many times √n·u·σ₁ away from them.
 BELIEF = 1e4
@@ -33,7 +37,13 @@ BELIEF = 1e4
 #: Tolerances tried on each matrix.
 TOLERANCES = 4
 
-Method = Callable[[torch.Tensor | LogWeights, float], object]
+#: A device that has failed fails at every call; a search gives up after this many failures.
+MOST_FAILURES = 100
+
+Source = torch.Tensor | LogWeights
+
+#: What has a lower and an upper end and a δ; None if the method does not apply.
+Method = Callable[[Source, float], Any]
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,7 @@ class Target:
     given: np.ndarray
     softmax: bool
 
-    def source(self, device: str) -> torch.Tensor | LogWeights:
+    def source(self, device: str) -> Source:
         """What headwise is asked about."""
         values = torch.from_numpy(self.given).to(device)
         return LogWeights(values) if self.softmax else values
@@ -89,19 +99,59 @@ def target(seed: int, largest: int) -> Target:
 
 def methods() -> dict[str, Method]:
     """Every way to a count, by name."""
-
-    def by_arrays(source: torch.Tensor | LogWeights, epsilon: float) -> object:
-        with mock.patch.object(native, "library", lambda _: None):
-            return count(source, epsilon, method="near-hardmax")
-
     named = ("cheapest", "near-hardmax", "dense", "svd", "inertia")
     ways: dict[str, Method] = {
         name: lambda source, epsilon, m=name: count(source, epsilon, method=m) for name in named
     }
     return ways | {
-        "near-hardmax without machine code": by_arrays,
+        "near-hardmax without machine code": _by_arrays,
         "measure": lambda source, epsilon: measure(source, epsilon).rank,
+        "deflation": _by_deflation,
+        "in a batch": _in_a_batch,
+        "strided": lambda source, epsilon: count(_changed(source, _strided), epsilon),
+        "float32": _in_float32,
     }
+
+
+def _by_arrays(source: Source, epsilon: float) -> Any:
+    with mock.patch.object(native, "library", lambda _: None):
+        return count(source, epsilon, method="near-hardmax")
+
+
+def _by_deflation(source: Source, epsilon: float) -> Any:
+    """Deflation itself, which small matrices do not reach, at tolerances that it is given."""
+    if isinstance(source, LogWeights) or not SMALLEST_PLAIN <= epsilon <= 1 / SMALLEST_PLAIN:
+        return None
+    return count_by_deflation(source[None].clone(), epsilon)
+
+
+def _in_a_batch(source: Source, epsilon: float) -> Any:
+    """The second of three matrices, between others of the same shape."""
+    found = count(
+        _changed(source, lambda x: torch.stack([x.flip(0), x, 0 * x.nan_to_num(0)])), epsilon
+    )
+    return SimpleNamespace(low=found.low[1], high=found.high[1], delta=found.delta[1])
+
+
+def _strided(values: torch.Tensor) -> torch.Tensor:
+    """The same numbers, each followed by another one, stored by columns."""
+    n, m = values.shape
+    room = torch.full((2 * m, 3 * n), 7.0, dtype=values.dtype, device=values.device)
+    view = room[1::2, 2::3].mT
+    view.copy_(values)
+    return view
+
+
+def _in_float32(source: Source, epsilon: float) -> Any:
+    """A rounded matrix stands for every one that rounds to it; what overflows stands for none."""
+    short = _changed(source, lambda x: x.float())
+    values = short.values if isinstance(short, LogWeights) else short
+    lost = values.isinf() & ~(source.values if isinstance(source, LogWeights) else source).isinf()
+    return None if bool(lost.any()) else count(short, epsilon)
+
+
+def _changed(source: Source, change: Callable[[torch.Tensor], torch.Tensor]) -> Source:
+    return LogWeights(change(source.values)) if isinstance(source, LogWeights) else change(source)
 
 
 def is_wrong(low: int, high: int, delta: float, truth: int, most: int) -> bool:
@@ -125,11 +175,64 @@ def attack(one: Target, device: str, checked: Counter[str]) -> Iterator[Wrong]:
                 if "one-hot" not in str(refused):
                     raise
                 continue
+            if found is None:
+                continue
             low, high, delta = int(found.low), int(found.high), float(found.delta)
             checked[name] += 1
             checked["exact"] += low == high
             if is_wrong(low, high, delta, truth, min(one.given.shape)):
                 yield Wrong(one.family, one.seed, name, epsilon, truth, low, high, delta)
+
+
+@dataclass
+class Findings:
+    """What a search checked, and everything that was wrong."""
+
+    seed: int
+    device: str
+    matrices: int = 0
+    checked: Counter[str] = field(default_factory=Counter)
+    wrong: list[Wrong] = field(default_factory=list)
+    failed: list[dict[str, object]] = field(default_factory=list)
+
+    def report(self) -> dict[str, Any]:
+        """The figures as they are recorded."""
+        by_method = {name: count for name, count in self.checked.items() if name != "exact"}
+        return {
+            "matrices": self.matrices,
+            "counts checked": sum(by_method.values()),
+            "of them exact": self.checked["exact"],
+            "wrong": len(self.wrong),
+            "failed": len(self.failed),
+            "by method": by_method,
+            "wrong by method": dict(Counter(one.method for one in self.wrong)),
+            "device": self.device,
+            "seed": self.seed,
+        }
+
+
+def search(found: Findings, largest: int, deadline: float, tell: Callable[[Any], None]) -> None:
+    """Attack one matrix after another until the deadline; add what is seen to the findings.
+
+    Args:
+        found: Where to start, and where to add.
+        largest: The side of the largest matrix.
+        deadline: When to stop, by the monotonic clock.
+        tell: Called at once with every wrong count and failure, and with None after each matrix.
+    """
+    while time.monotonic() < deadline and len(found.failed) < MOST_FAILURES:
+        number = found.seed + found.matrices
+        try:
+            for one in attack(target(number, largest), found.device, found.checked):
+                found.wrong.append(one)
+                tell({"wrong": {**asdict(one), "largest": largest}})
+        # Any exception is a finding: it is kept with its seed, and the next matrix follows.
+        except Exception as error:
+            failure = {"seed": number, "largest": largest, "failure": repr(error)[:500]}
+            found.failed.append(failure)
+            tell({"failed": failure})
+        found.matrices += 1
+        tell(None)
 
 
 def main() -> None:
@@ -139,31 +242,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--largest", type=int, default=50, help="side of the largest matrix")
+    parser.add_argument("--every", type=float, help="print the figures so far every EVERY seconds")
     chosen = parser.parse_args()
     # Small matrices: a second thread would only wait for the first.
     torch.set_num_threads(1)
-    deadline, seed = time.monotonic() + 60 * chosen.minutes, chosen.seed
-    checked: Counter[str] = Counter()
-    wrong: list[Wrong] = []
-    while time.monotonic() < deadline:
-        found = list(attack(target(seed, chosen.largest), chosen.device, checked))
-        for one in found[:1]:
-            print(json.dumps(asdict(one)), flush=True)
-        wrong += found
-        seed += 1
-    exact = checked.pop("exact", 0)
-    report = {
-        "matrices": seed - chosen.seed,
-        "counts checked": sum(checked.values()),
-        "of them exact": exact,
-        "wrong": len(wrong),
-        "by method": dict(checked),
-        "wrong by method": dict(Counter(one.method for one in wrong)),
-        "device": chosen.device,
-        "seed": chosen.seed,
-    }
-    print(json.dumps(report, indent=1))
-    raise SystemExit(1 if wrong else 0)
+    found, told = Findings(chosen.seed, chosen.device), time.monotonic()
+
+    def tell(news: dict[str, Any] | None) -> None:
+        nonlocal told
+        if news is None and chosen.every and time.monotonic() >= told + chosen.every:
+            told, news = time.monotonic(), {"so far": found.report()}
+        if news is not None:
+            print(json.dumps(news), flush=True)
+
+    search(found, chosen.largest, told + 60 * chosen.minutes, tell)
+    if chosen.every:
+        print(json.dumps({"so far": found.report()}))
+    else:
+        print(json.dumps(found.report(), indent=1))
+    raise SystemExit(1 if found.wrong or found.failed else 0)
 
 
 if __name__ == "__main__":

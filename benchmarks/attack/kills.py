@@ -1,10 +1,10 @@
-"""Kill drivers, workers and whole groups at random moments; compare what is stored at the end.
+"""Kill drivers, workers, schedulers and databases at random; compare what is stored at the end.
 
 Run ``python -m benchmarks.attack.kills --minutes 3``. Each round runs the same specs into a new
 store, kills something with SIGKILL every moment or two, starts the driver again when it is gone,
 and sometimes starts a second driver on the same store. At the end every answer must be there
 once and equal, byte for byte, to one that was computed without any disturbance; no process may be
-left. The exit code is 1 if anything is lost, doubled, different or left behind.
+left, and no driver may have printed a traceback. The exit code is 1 otherwise.
 """
 
 from __future__ import annotations
@@ -14,32 +14,43 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.attack.sums import specs
-
-from headwise.runs import Store
+from benchmarks.attack.clusters import Cluster, members
+from benchmarks.attack.database import PROGRAMS, Server
+from benchmarks.attack.stored import answers, differences
+from benchmarks.recording import CODE, write_whole
 
 #: Seconds that a round may take before it counts as a hang, and that processes have to end.
 PATIENCE = 300.0
 GRACE = 20.0
+
+#: Specs of one round.
+SPECS = 30
+
+#: Store and executor of a round.
+SETTINGS = (
+    *("sqlite/local", "sqlite/cluster", "sqlite/elsewhere"),
+    *("postgres/local", "postgres/cluster", "postgres/elsewhere"),
+)
 
 
 @dataclass
 class Figures:
     """What the rounds did, and what went wrong."""
 
-    rounds: int = 0
+    rounds: Counter[str] = field(default_factory=Counter)
     kills: Counter[str] = field(default_factory=Counter)
+    settings: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -47,8 +58,39 @@ class Figures:
         """Add the figures of other rounds."""
         self.rounds += other.rounds
         self.kills += other.kills
+        self.settings += other.settings
         self.rows += other.rows
         self.faults += other.faults
+
+
+@dataclass
+class World:
+    """The servers that rounds share; each is started when it is first needed."""
+
+    folder: Path
+    database: Server | None = None
+    cluster: Cluster | None = None
+
+    def store(self, kind: str, folder: Path) -> str:
+        """An empty store."""
+        if kind == "sqlite":
+            return str(folder / "results.db")
+        self.database = self.database or Server()
+        return self.database.clear("attacked")
+
+    def executor(self, kind: str) -> str:
+        """What the driver is to use."""
+        if kind != "elsewhere":
+            return kind
+        self.cluster = self.cluster or Cluster(self.folder)
+        return self.cluster.address
+
+    def close(self) -> None:
+        """End the servers."""
+        if self.database:
+            self.database.remove()
+        if self.cluster:
+            self.cluster.kill()
 
 
 @dataclass
@@ -56,36 +98,58 @@ class Round:
     """One store, its drivers, and the killer."""
 
     folder: Path
-    executor: str
+    setting: str
     count: int
     dice: random.Random
     figures: Figures
+    world: World
     drivers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     sessions: set[int] = field(default_factory=set)
 
-    @property
-    def store(self) -> Path:
-        """Where the answers go."""
-        return self.folder / "results.db"
+    def __post_init__(self) -> None:
+        """Prepare the store and, if needed, the cluster."""
+        store, executor = self.setting.split("/")
+        self.store = self.world.store(store, self.folder)
+        self.executor = self.world.executor(executor)
 
     def start(self) -> None:
         """Start a driver in its own session, so that its children can be found."""
+        errors = self.folder / "errors"
+        if self.world.cluster and errors.exists() and "no worker left" in errors.read_text():
+            # Dask gives up workers killed while they start; their owner starts them again.
+            errors.rename(self.folder / f"errors-{len(self.sessions)}")
+            self.world.cluster.kill()
+            self.world.cluster.start()
         command = [sys.executable, "-m", "benchmarks.attack.sums", self.executor]
-        with (self.folder / "errors").open("ab") as errors:
+        with errors.open("ab") as said:
             driver = subprocess.Popen(
-                [*command, str(self.store), str(self.count)],
+                [*command, self.store, str(self.count)],
                 stdout=subprocess.DEVNULL,
-                stderr=errors,
+                stderr=said,
                 start_new_session=True,
             )
         self.drivers.append(driver)
         self.sessions.add(driver.pid)
 
     def kill_something(self) -> None:
-        """Kill a driver, one of its processes, or all of them at once."""
+        """Kill a driver, one of its processes, all of them, or what they depend on."""
+        choices = ["driver", "group", "worker", "worker", "worker"]
+        choices += ["database", "session"] * self.setting.startswith("postgres")
+        choices += ["far worker", "far worker", "scheduler"] * self.setting.endswith("elsewhere")
+        what = self.dice.choice(choices)
+        if what in ("driver", "group", "worker"):
+            self._kill_driver(what)
+            return
+        self.note(what, self._kill_server(what))
+
+    def note(self, what: str, kills: int) -> None:
+        """Count kills."""
+        self.figures.kills[what] += kills
+        self.figures.settings[self.setting] += kills
+
+    def _kill_driver(self, what: str) -> None:
         driver = self.dice.choice(self.drivers)
-        group = [pid for pid in _members({driver.pid}) if pid != driver.pid]
-        what = self.dice.choice(["driver", "group", "worker", "worker", "worker"])
+        group = [pid for pid in members({driver.pid}) if pid != driver.pid]
         if what == "worker" and group:
             victims = [self.dice.choice(group)]
         elif what == "group":
@@ -95,13 +159,27 @@ class Round:
         for pid in victims:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-                self.figures.kills[what] += 1
+                self.note(what, 1)
+
+    def _kill_server(self, what: str) -> int:
+        """Kill a part of the database or of the cluster; return how many processes."""
+        database, cluster = self.world.database, self.world.cluster
+        if what == "session" and database:
+            return database.kill_session(self.dice)
+        if what == "far worker" and cluster:
+            return cluster.kill_worker(self.dice)
+        server = database if what == "database" else cluster
+        assert server is not None
+        server.kill()
+        time.sleep(2 * self.dice.random())
+        server.start()
+        return 1
 
     def wait_for_workers(self) -> None:
         """Wait until a driver has started a separate process, or is gone."""
         deadline = time.monotonic() + GRACE
         while time.monotonic() < deadline and any(d.poll() is None for d in self.drivers):
-            if len(_members(self.sessions)) > len(self.drivers):
+            if len(members(self.sessions)) > len(self.drivers):
                 return
             time.sleep(0.05)
 
@@ -112,12 +190,12 @@ class Round:
         while time.monotonic() < deadline:
             self.drivers = [driver for driver in self.drivers if driver.poll() is None]
             if not self.drivers:
-                if attacks <= 0 and len(answers(self.store)) == self.count:
+                if attacks <= 0 and self.is_complete():
                     break
                 for _ in range(2 if self.dice.random() < 0.2 else 1):
                     self.start()
             # Some kills come while the driver starts, most when it has workers.
-            if self.dice.random() < 0.2 or len(_members(self.sessions)) > len(self.drivers):
+            if self.dice.random() < 0.2 or len(members(self.sessions)) > len(self.drivers):
                 time.sleep(self.dice.choice([0.02, 0.3, 1.0]) * self.dice.random())
             else:
                 self.wait_for_workers()
@@ -125,95 +203,74 @@ class Round:
                 self.kill_something()
                 attacks -= 1
         else:
-            self.figures.faults.append(f"{self.executor}: not done after {PATIENCE:.0f} s")
+            self.figures.faults.append(f"{self.setting}: not done after {PATIENCE:.0f} s")
+            for driver in self.drivers:
+                driver.kill()
         self.end()
 
+    def is_complete(self) -> bool:
+        """Whether every spec has an answer."""
+        if self.world.database:
+            self.world.database.wait()
+        return len(answers(self.store)) == self.count
+
     def end(self) -> None:
-        """Compare the answers, and look for processes that are left."""
-        self.figures.rounds += 1
+        """Compare the answers, and look for tracebacks and for processes that are left."""
+        self.figures.rounds[self.setting] += 1
         self.figures.faults += differences(self.store, self.count)
         self.figures.rows += 3 * self.count
+        said = "".join(file.read_text(errors="replace") for file in self.folder.glob("errors*"))
+        # A child that Python was starting when its parent was killed says so in its own words.
+        if any("headwise/" in part or "sums.py" in part for part in said.split("Traceback")[1:]):
+            self.figures.faults.append(f"{self.setting}: a traceback: {said[-2000:]}")
         deadline = time.monotonic() + GRACE
-        while (left := _members(self.sessions)) and time.monotonic() < deadline:
+        while (left := members(self.sessions)) and time.monotonic() < deadline:
             time.sleep(0.1)
         if left:
-            self.figures.faults.append(f"{self.executor}: {len(left)} processes are left")
+            self.figures.faults.append(f"{self.setting}: {len(left)} processes are left")
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
 
-def answers(path: Path) -> dict[str, tuple[str, str]]:
-    """Spec and rows of every answer as they are written in the store, by key."""
-    if not path.exists():
-        return {}
-    with Store.open(path):
-        pass
-    query = "SELECT key, spec, rows FROM headwise_results WHERE failure IS NULL"
-    connection = sqlite3.connect(path)
-    try:
-        found = connection.execute(query).fetchall()
-    finally:
-        connection.close()
-    by_key = {key: (spec, rows) for key, spec, rows in found}
-    if len(by_key) != len(found):
-        raise AssertionError("a key is stored twice")
-    return by_key
+def attack(
+    settings: list[str], seed: int, minutes: float, figures: Figures, tell: Callable[[], None]
+) -> None:
+    """Play rounds until the time is up; add to the figures, and tell after each round."""
+    deadline, number = time.monotonic() + 60 * minutes, seed
+    with tempfile.TemporaryDirectory() as servers:
+        world = World(Path(servers))
+        try:
+            while not figures.rounds or time.monotonic() < deadline:
+                setting = settings[number % len(settings)]
+                with tempfile.TemporaryDirectory() as folder:
+                    one = (Path(folder), setting, SPECS, random.Random(number))
+                    before = len(figures.faults)
+                    Round(*one, figures, world).play()
+                for fault in figures.faults[before:]:
+                    print(json.dumps({"seed": number, "fault": fault}), file=sys.stderr, flush=True)
+                number += 1
+                tell()
+        finally:
+            world.close()
 
 
-def differences(path: Path, count: int) -> list[str]:
-    """What is lost or different, against answers that nothing disturbed."""
-    found = answers(path)
-    wanted = {spec.key: spec for spec in specs(count)}
-    lost = [f"{key} is lost" for key in wanted.keys() - found.keys()]
-    strange = [f"{key} was never asked" for key in found.keys() - wanted.keys()]
-    other = [
-        f"{key} is different: {found[key][1]}"
-        for key in wanted.keys() & found.keys()
-        if found[key][1] != _written(wanted[key].model_copy(update={"seconds": 0.0}).ask())
-    ]
-    return lost + strange + other
-
-
-def _written(rows: object) -> str:
-    return json.dumps(rows, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _members(sessions: set[int]) -> list[int]:
-    """The living processes of these sessions."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError, ProcessLookupError):
-                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-                if os.getsid(int(entry.name)) in sessions and state != "Z":
-                    found.append(int(entry.name))
-    return found
-
-
-def attack(executors: list[str], seed: int, minutes: float, count: int = 30) -> Figures:
-    """Play rounds until the time is up; return the figures."""
-    deadline, figures, number = time.monotonic() + 60 * minutes, Figures(), seed
-    while figures.rounds == 0 or time.monotonic() < deadline:
-        with tempfile.TemporaryDirectory() as folder:
-            executor = executors[number % len(executors)]
-            one = Round(Path(folder), executor, count, random.Random(number), figures)
-            before = len(figures.faults)
-            one.play()
-            for fault in figures.faults[before:]:
-                print(json.dumps({"seed": number, "fault": fault}), file=sys.stderr, flush=True)
-        number += 1
-    return figures
+def possible() -> list[str]:
+    """The settings for which this machine has a database server."""
+    return [one for one in SETTINGS if PROGRAMS or not one.startswith("postgres")]
 
 
 def report(figures: Figures) -> dict[str, object]:
     """The figures as they are recorded."""
     return {
-        "rounds": figures.rounds,
+        "rounds": sum(figures.rounds.values()),
+        "rounds by setting": dict(figures.rounds),
         "kills": sum(figures.kills.values()),
+        "kills by setting": dict(figures.settings),
         "kills by victim": dict(figures.kills),
         "rows compared": figures.rows,
         "faults": len(figures.faults),
+        "what": figures.faults,
     }
 
 
@@ -222,16 +279,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--executors", default="local,cluster", help="by commas")
+    parser.add_argument("--settings", default=",".join(possible()), help=", ".join(SETTINGS))
     parser.add_argument("--at-once", type=int, default=1, help="rounds at the same time")
+    parser.add_argument("--out", type=Path, help="write the figures here after each round")
     chosen = parser.parse_args()
-    executors, whole = chosen.executors.split(","), Figures()
+    settings, lanes = chosen.settings.split(","), [Figures() for _ in range(chosen.at_once)]
+
+    def whole() -> dict[str, object]:
+        total = Figures()
+        for lane in lanes:
+            total.add(lane)
+        return {**report(total), "seed": chosen.seed, "minutes": chosen.minutes, "code": CODE}
+
+    def tell() -> None:
+        if chosen.out:
+            write_whole(chosen.out, whole())
+
+    def play(lane: int) -> None:
+        attack(settings, chosen.seed + 10**5 * lane, chosen.minutes, lanes[lane], tell)
+
     with ThreadPoolExecutor(chosen.at_once) as pool:
-        seeds = [chosen.seed + 10**5 * lane for lane in range(chosen.at_once)]
-        for figures in pool.map(lambda seed: attack(executors, seed, chosen.minutes), seeds):
-            whole.add(figures)
-    print(json.dumps({**report(whole), "seed": chosen.seed}, indent=1))
-    raise SystemExit(1 if whole.faults else 0)
+        list(pool.map(play, range(chosen.at_once)))
+    print(json.dumps(whole(), indent=1))
+    raise SystemExit(1 if any(lane.faults for lane in lanes) else 0)
 
 
 if __name__ == "__main__":

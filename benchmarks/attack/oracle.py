@@ -9,6 +9,7 @@ It shares no code with the methods that it judges.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import mpmath
 import numpy as np
@@ -33,7 +34,8 @@ def exact_count(matrix: np.ndarray, epsilon: float) -> int:
     >>> exact_count(np.diag([2.0, 1.0, 0.5]), 1.0)
     2
     """
-    return _count(*_as_integers(matrix, math.frexp(epsilon)[1]), epsilon)
+    scaled, bits = _as_integers(matrix, math.frexp(epsilon)[1])
+    return _count(_gram(scaled), bits, epsilon)
 
 
 def exact_softmax_count(logits: np.ndarray, epsilon: float) -> int:
@@ -42,14 +44,21 @@ def exact_softmax_count(logits: np.ndarray, epsilon: float) -> int:
     >>> exact_softmax_count(np.zeros((3, 3)), 1.0)
     1
     """
-    weights = np.empty(logits.shape, dtype=object)
+    return _count(_softmax_gram(logits.tobytes(), logits.shape), SPARE_BITS, epsilon)
+
+
+@lru_cache(maxsize=1)
+def _softmax_gram(content: bytes, shape: tuple[int, int]) -> np.ndarray:
+    """The Gram matrix of softmax weights; one matrix is counted at several tolerances."""
+    logits = np.frombuffer(content).reshape(shape)
+    weights = np.empty(shape, dtype=object)
     with mpmath.workprec(SPARE_BITS):
         for row, out in zip(logits, weights, strict=True):
             top = mpmath.mpf(float(row.max()))
             parts = [mpmath.exp(mpmath.mpf(float(x)) - top) for x in row]
             total = mpmath.fsum(parts)
             out[:] = [int(mpmath.ldexp(part / total, SPARE_BITS)) for part in parts]
-    return _count(weights, SPARE_BITS, epsilon)
+    return _gram(weights)
 
 
 def clear_count(values: np.ndarray, epsilon: float, doubt: float) -> int | None:
@@ -75,13 +84,21 @@ def _as_integers(matrix: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     return scaled, bits
 
 
-def _count(scaled: np.ndarray, bits: int, epsilon: float) -> int:
-    """How many σ of scaled·2^-bits are at least ε·(1 − 2^-TIE_BITS)."""
-    tall = scaled if scaled.shape[0] >= scaled.shape[1] else scaled.T
+def _gram(scaled: np.ndarray) -> np.ndarray:
+    """The smaller of the products of a matrix with its transpose; only its upper triangle."""
+    wide = scaled if scaled.shape[0] <= scaled.shape[1] else scaled.T
+    gram = np.zeros((len(wide), len(wide)), dtype=object)
+    for at, row in enumerate(wide):
+        gram[at, at:] = wide[at:].dot(row)
+    return gram
+
+
+def _count(gram: np.ndarray, bits: int, epsilon: float) -> int:
+    """How many σ of a matrix with this Gram matrix·2^-2bits are at least ε·(1 − 2^-TIE_BITS)."""
     mantissa, exponent = math.frexp(epsilon)
     shift = 2 * bits + 2 * (exponent - 53)  # ε² in units of the Gram matrix, as mantissa² · 2^shift
     room = max(0, SPARE_BITS - shift - 106)
-    gram = tall.T.dot(tall) * (1 << room)
+    gram = gram * (1 << room)
     square = int(math.ldexp(mantissa, 53)) ** 2 << (shift + room)
     square -= square >> (TIE_BITS - 1)
     gram[np.diag_indices(len(gram))] -= square
@@ -89,15 +106,25 @@ def _count(scaled: np.ndarray, bits: int, epsilon: float) -> int:
 
 
 def _negative(symmetric: np.ndarray) -> int:
-    """Negative eigenvalues, by elimination with the largest diagonal entry as pivot."""
+    """Negative eigenvalues, by elimination with the largest diagonal entry as pivot.
+
+    Only the upper triangle is read and kept. Each entry is off by at most two units a step.
+    """
+    rows = [list(row[at:]) for at, row in enumerate(symmetric)]
     negative = 0
-    while len(symmetric):
-        pivot_at = max(range(len(symmetric)), key=lambda i: abs(symmetric[i, i]))
-        pivot = symmetric[pivot_at, pivot_at]
+    while rows:
+        at = max(range(len(rows)), key=lambda i: abs(rows[i][0]))
+        pivot = rows[at][0]
         if pivot == 0:
             raise ArithmeticError("every diagonal entry vanished: add SPARE_BITS")
         negative += pivot < 0
-        rest = np.arange(len(symmetric)) != pivot_at
-        column = symmetric[rest, pivot_at]
-        symmetric = symmetric[np.ix_(rest, rest)] - np.outer(column, column) // pivot
+        column = [rows[i][at - i] for i in range(at)] + rows[at][1:]
+        rest = [row[: at - i] + row[at - i + 1 :] for i, row in enumerate(rows[:at])]
+        # One division an entry of the column instead of one an entry of the matrix.
+        bits = max((abs(entry).bit_length() for entry in column), default=0)
+        ratios = [(entry << bits) // pivot for entry in column]
+        rows = [
+            [entry - (factor * ratio >> bits) for entry, ratio in zip(row, ratios[i:], strict=True)]
+            for i, (row, factor) in enumerate(zip(rest + rows[at + 1 :], column, strict=True))
+        ]
     return negative

@@ -18,9 +18,9 @@ import torch
 from benchmarks.attack.mutations import Damage, damaged, damaged_json
 
 from headwise.arrays import read_array
-from headwise.data.images import image_folder
 from headwise.data.official import read_svhn
 from headwise.data.pickles import read_plain_pickle
+from headwise.data.sources import read_source
 from headwise.data.text import read_text, tokenizer_file
 from headwise.hugging_face import read_config
 from headwise.runs import LocalExecutor, Store, read_records, run, write_records
@@ -154,7 +154,7 @@ def readers() -> dict[str, Reader]:
         "mat": Reader(
             lambda path: read_svhn(path.parent), "train_32x32.mat", (_written(savemat, digits),)
         ),
-        "pictures": Reader(lambda path: image_folder(path.parent, 8), "a.png", tuple(pictures)),
+        "pictures": Reader(lambda path: read_source(path.parent, size=8), "a.png", tuple(pictures)),
         **stored,
     }
 

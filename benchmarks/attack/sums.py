@@ -9,6 +9,9 @@ from typing import Literal
 from headwise.errors import HeadwiseError
 from headwise.runs import ClusterExecutor, LocalExecutor, Row, Spec, Store, run
 
+#: Seconds that a spec takes in rounds of kills.
+PAUSE = 0.05
+
 
 class Sums(Spec, frozen=True):
     """A few rows of numbers that depend on every digit before them."""
@@ -28,14 +31,15 @@ class Sums(Spec, frozen=True):
         return rows
 
 
-def specs(count: int, seconds: float = 0.05) -> list[Sums]:
+def specs(count: int, seconds: float = PAUSE) -> list[Sums]:
     """The specs of one round."""
     return [Sums(number=number, seconds=seconds) for number in range(count)]
 
 
 def main(executor: str, location: str, count: str) -> int:
     """Answer what is missing in the store, and what failed because its worker was killed."""
-    workers = LocalExecutor(workers=2) if executor == "local" else ClusterExecutor("local:2")
+    address = "local:2" if executor == "cluster" else executor
+    workers = LocalExecutor(workers=2) if executor == "local" else ClusterExecutor(address)
     try:
         with Store.open(location) as store:
             run(store.plan(specs(int(count))).retrying(), workers, store)

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.attack import files
 from benchmarks.attack.readers import Reader, readers
 
-from headwise.data.images import image_folder
+from headwise.data.sources import read_source
 from headwise.data.text import tokenizer_file
 from headwise.errors import BadInputError, StoreError, UnreadableFileError
 from headwise.runs import Store, read_records
@@ -103,7 +103,7 @@ def test_a_picture_of_a_claimed_size_that_no_memory_holds_is_refused(tmp_path, s
     content[18:26] = side.to_bytes(4, "little") * 2
     (tmp_path / "a.bmp").write_bytes(content)
     with pytest.raises(UnreadableFileError, match="not a picture"):
-        image_folder(tmp_path, 8)
+        read_source(tmp_path, size=8)
 
 
 def test_a_tokenizer_without_its_unknown_token_is_refused(tmp_path):

@@ -235,7 +235,7 @@ def test_a_database_that_stays_away_ends_the_run_in_one_line(
     specs = [Slow(number=1, seconds=0.5, trace=str(tmp_path / "trace"))]
     with Store.open(empty_postgres) as store:
         plan = store.plan(specs)
-        postgres_server.kill()
+        postgres_server.stop()
         try:
             with pytest.raises(StoreAwayError, match="cannot be reached") as raised:
                 run(plan, LocalExecutor(workers=1), store)
@@ -276,3 +276,50 @@ def test_workers_that_are_always_killed_end_the_run_with_a_fitting_hint(store, m
     with pytest.raises(ExecutorError, match=r"10 worker .* were killed .*; free some memory"):
         run(store.plan([Cube(number=1)]), LocalExecutor(workers=1), store)
     assert len(killed) == 10
+
+
+def killed_fork_server(monkeypatch, times):
+    """Kill the process that forks workers in the middle of starting one."""
+    from multiprocessing import forkserver, popen_forkserver
+
+    connect, killed = forkserver.connect_to_new_process, []
+
+    def killing(descriptors):
+        found = connect(descriptors)
+        if len(killed) < times:
+            killed.append(forkserver._forkserver._forkserver_pid)
+            os.kill(killed[-1], signal.SIGKILL)
+        return found
+
+    monkeypatch.setattr(popen_forkserver.forkserver, "connect_to_new_process", killing)
+    return killed
+
+
+def test_a_fork_server_killed_while_it_starts_a_worker_is_started_again(store, monkeypatch):
+    killed = killed_fork_server(monkeypatch, 2)
+    assert run(store.plan([Cube(number=1)]), LocalExecutor(workers=1), store).answered == 1
+    assert len(set(killed)) == 2
+
+
+def test_a_killed_fork_server_that_takes_a_second_to_end_is_waited_for(store, monkeypatch):
+    started, first = local._started, time.monotonic()
+
+    def start(*given):
+        if time.monotonic() < first + 1:
+            raise EOFError
+        return started(*given)
+
+    monkeypatch.setattr(local, "_started", start)
+    assert run(store.plan([Cube(number=1)]), LocalExecutor(workers=1), store).answered == 1
+
+
+def test_a_worker_whose_driver_is_gone_ends_without_a_word(monkeypatch):
+    from multiprocessing import Pipe
+
+    from headwise.runs.executors import worker
+
+    monkeypatch.setattr(worker, "become_worker", lambda: None)
+    driver, own = Pipe()
+    driver.close()
+    worker.serve(own, "cpu")
+    own.close()

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 import headwise
-from headwise.errors import BadInputError, ExecutorError, MissingExtraError
+from headwise.errors import BadInputError, ExecutorError, MissingExtraError, StoppedError
 from headwise.progress import NoProgress
 from headwise.runs import ClusterExecutor, Failure, LocalExecutor, attempt, run
 from headwise.runs.executors import cluster
@@ -199,14 +199,60 @@ def test_an_unreachable_cluster(monkeypatch):
         rows(ClusterExecutor("tcp://127.0.0.1:1"), [Cube(number=1)])
 
 
+def test_a_local_cluster_whose_workers_are_killed_at_the_start_is_started_again(monkeypatch):
+    start, failures = cluster._local_cluster, []
+
+    def killed(*given):
+        if len(failures) < most:
+            failures.append(given)
+            raise RuntimeError("Nanny failed to start.")
+        return start(*given)
+
+    monkeypatch.setattr(cluster, "_local_cluster", killed)
+    most, executor, spec = 2, ClusterExecutor("local:1"), Cube(number=2)
+    try:
+        assert rows(executor, [spec])[spec.key]["cube"] == 8
+    finally:
+        executor.close()
+    most = 1000
+    with pytest.raises(ExecutorError, match=r"ended 3 times while they started; free some memory"):
+        rows(ClusterExecutor("local:1"), [spec])
+    assert len(failures) == 5
+
+
 @pytest.mark.parametrize("address", ["", "local:0", "local:x", "http://h:1", "tcp://h", "8786"])
 def test_addresses_that_are_none(address):
     with pytest.raises(BadInputError, match="expected `cluster` local, local:4, tcp://HOST:PORT"):
         ClusterExecutor(address)
 
 
+def test_a_daemon_cannot_start_workers(monkeypatch):
+    import multiprocessing
+
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with pytest.raises(ExecutorError, match=r"cannot start workers of its own; run specs from"):
+        rows(LocalExecutor(workers=1), [Cube(number=1)])
+
+
+def test_a_run_can_be_stopped_while_a_spec_is_computed(store, tmp_path):
+    class Impatient(NoProgress):
+        told = 0
+
+        def show(self, item):
+            self.told += 1
+            if self.told > 1:  # not at the start of the spec, but while it is computed
+                raise StoppedError("enough", hint="run it again")
+
+    slow = Slow(number=1, seconds=120, trace=str(tmp_path / "trace"))
+    started = time.monotonic()
+    with pytest.raises(StoppedError, match="enough"):
+        run(store.plan([slow]), LocalExecutor(workers=1), store, progress=Impatient())
+    assert time.monotonic() - started < 100
+    assert not store.answered()
+
+
 def test_no_workers_do_no_work():
-    with pytest.raises(BadInputError, match="expected at least 1 worker, got 0"):
+    with pytest.raises(BadInputError, match="expected `workers` of at least 1, got 0"):
         LocalExecutor(workers=0)
 
 

@@ -70,9 +70,6 @@ def code_version() -> str:
     """Return the version of the package, with the git revision if it runs from a checkout.
 
     For a copy of a checkout without its history, set the environment variable HEADWISE_REVISION.
-
-    Returns:
-        The version.
     """
     revision = os.environ.get(REVISION) or _git_revision(Path(__file__).parent)
     return __version__ + (f"+{revision}" if revision else "")
@@ -158,7 +155,7 @@ def command_line(arguments: Sequence[str]) -> str:
         arguments: The program and its arguments.
 
     Returns:
-        One line.
+        The command in one line, with … in place of what was left out.
 
     Example:
         >>> command_line(["/opt/bin/headwise", "report", "--out=/home/me/page"])

@@ -33,7 +33,7 @@ def write_records(records: Iterable[Record], path: str | os.PathLike[str]) -> Pa
         path: The file; its extension chooses the format.
 
     Returns:
-        The path.
+        The path of the file that was written; ``read_records`` reads it.
 
     Raises:
         UnreadableFileError: If the extension is unknown.

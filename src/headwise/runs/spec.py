@@ -83,9 +83,6 @@ def content_key(content: Mapping[str, Any]) -> str:
     Floats enter as the shortest decimal that reads back to the same bits. 0.0 and -0.0 give the
     same key.
 
-    Returns:
-        The key.
-
     Example:
         >>> content_key({"kind": "square", "revision": 1, "number": 3.0})
         '671254062346fea1ac0ed4bcc78dc21138a7ec37'
@@ -120,7 +117,7 @@ def parsed_spec(kinds: Any, content: Any) -> Spec:
         content: The fields.
 
     Returns:
-        The spec.
+        An instance of the ``Spec`` class that the content names.
 
     Raises:
         BadInputError: If a field is unknown, missing or out of range.

@@ -100,6 +100,11 @@ class Store:
         """Return every answer."""
         return Records(map(self._record, self._read(select(results).where(_ANSWERED))))
 
+    def records_of_kind(self, kind: str) -> Records:
+        """Return every answer to questions of one kind."""
+        chosen = select(results).where(_ANSWERED, results.c.kind == kind)
+        return Records(map(self._record, self._read(chosen)))
+
     def records_of(self, specs: Iterable[Spec]) -> Records:
         """Return the stored answers of these specs, in their order."""
         keys = list({spec.key: None for spec in specs})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from headwise.errors import ExecutorError, MissingExtraError, ParameterError, needs_extra
+from headwise.devices import cluster_address
+from headwise.errors import ExecutorError, MissingExtraError, needs_extra
 from headwise.runs.attempt import attempt, traceback_text, unasked
 from headwise.runs.executors.interrupts import interrupts_later
 from headwise.runs.executors.protocol import processors
@@ -38,6 +38,9 @@ CLOSING = 3.0
 
 #: Seconds between two checks of the cluster while nothing arrives.
 LOOK = 1.0
+
+#: How often a local cluster may fail to start before the run gives up.
+FALSE_STARTS = 3
 
 LOOPBACK = "127.0.0.1"
 
@@ -69,7 +72,7 @@ class ClusterExecutor:
         dashboard: str | None = None,
         scratch: Path | None = None,
     ) -> None:
-        self._address, self._device = _checked_address(address), device
+        self._address, self._device = cluster_address(address), device
         # Workers elsewhere may not share our disk, so a long spec starts again there.
         self._scratch = scratch if address.startswith("local") else None
         self._host, self._dashboard = host, dashboard
@@ -129,7 +132,7 @@ class ClusterExecutor:
 
                 # A half-started cluster could not be closed; its workers inherit this.
                 with interrupts_later():
-                    self._cluster = _local_cluster(address, self._host, self._dashboard)
+                    self._cluster = _started_cluster(address, self._host, self._dashboard)
                 address = self._cluster
             self._client = _client(address)
         return self._client
@@ -211,13 +214,20 @@ def ask_there(spec: Spec, device: str, scratch: Path | None = None) -> Outcome:
     return attempt(spec, device, scratch)
 
 
-def _checked_address(address: str) -> str:
-    if not re.fullmatch(r"local(:[1-9]\d*)?|(tcp|tls)://[^\s/]+:\d+", address):
-        raise ParameterError(
-            f"expected `cluster` local, local:4, tcp://HOST:PORT or tls://…, got {address!r}",
-            hint="pass one of these",
-        )
-    return address
+def _started_cluster(address: str, host: str, dashboard: str | None) -> LocalCluster:
+    """Return a local cluster; start again if its workers are killed meanwhile.
+
+    Raises:
+        ExecutorError: If it does not start.
+    """
+    for _ in range(FALSE_STARTS):
+        # Dask closes what it had started before it raises.
+        with suppress(RuntimeError, OSError, TimeoutError):
+            return _local_cluster(address, host, dashboard)
+    raise ExecutorError(
+        f"the workers of the local cluster ended {FALSE_STARTS} times while they started",
+        hint="free some memory or use fewer workers; run the same again to continue",
+    )
 
 
 def _local_cluster(address: str, host: str, dashboard: str | None) -> LocalCluster:

@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import sys
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from headwise.errors import BadInputError, ExecutorError
+from headwise.checks import whole
+from headwise.errors import ExecutorError
 from headwise.runs.attempt import unasked
 from headwise.runs.executors.interrupts import interrupts_later
 from headwise.runs.executors.protocol import DEATHS, processors
@@ -34,6 +36,14 @@ FALSE_STARTS = 10
 
 #: The exit code of a worker whose fork server was killed.
 LOST = 255
+
+#: Seconds before another start through a killed fork server; each pause is twice the one before,
+#: up to the longest. The system takes a while to end a process that has loaded torch, and until
+#: then every start fails.
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+
+#: Seconds without news after which the caller hears again what is computed, and may stop it.
+PULSE = 0.5
 
 
 @dataclass(eq=False)
@@ -68,7 +78,7 @@ class LocalExecutor:
         scratch: The folder for checkpoints, from which a killed spec resumes.
 
     Raises:
-        BadInputError: If the number of workers is less than one.
+        ParameterError: If the number of workers is less than one.
 
     Example:
         >>> from headwise.runs.examples import Square
@@ -81,24 +91,24 @@ class LocalExecutor:
     def __init__(
         self, workers: int | None = None, device: str = "cpu", scratch: Path | None = None
     ) -> None:
-        if workers is not None and workers < 1:
-            raise BadInputError(
-                f"expected at least 1 worker, got {workers}", hint="pass workers=1 or more"
-            )
-        self._size = workers or processors()
+        self._size = processors() if workers is None else whole("`workers`", workers)
         self._device, self._scratch = device, scratch
         self._workers: list[_Worker] = []
         self._false_starts = 0  # deaths of starting workers since the last that was ready
 
     def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
         """Yield one outcome per spec, as they arrive."""
+        _refuse_inside_worker()
         waiting, deaths = deque(specs), Counter[str]()
         self._start(specs, min(self._size, len(specs)))
         while waiting or any(worker.spec for worker in self._workers):
             for worker in self._workers:
                 if waiting and worker.ready and worker.spec is None:
                     self._hand_out(worker, waiting, started)
-            for worker in self._stirring():
+            stirring = self._stirring()
+            if not stirring:
+                self._tell_again(started)
+            for worker in stirring:
                 try:
                     outcome = self._heard(worker)
                 except (EOFError, OSError):
@@ -111,10 +121,27 @@ class LocalExecutor:
         while self._workers:
             self._workers.pop().end()
 
+    def _tell_again(self, started: Callable[[Spec], None]) -> None:
+        busy = [worker.spec for worker in self._workers if worker.spec is not None]
+        if busy:
+            started(busy[-1])
+
     def _start(self, specs: Sequence[Spec], workers: int) -> None:
         context = _context({type(spec).__module__ for spec in specs})
         while len(self._workers) < workers:
-            self._workers.append(_started(context, self._device, self._scratch))
+            self._add_worker(context)
+
+    def _add_worker(self, context: ForkServerContext | SpawnContext) -> None:
+        """Start a worker; start again if the process that forks workers is killed meanwhile."""
+        while True:
+            try:
+                self._workers.append(_started(context, self._device, self._scratch))
+            except (EOFError, ConnectionError):
+                self._false_starts += 1
+                _refuse_false_start(None, self._false_starts)
+                time.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._false_starts))
+            else:
+                return
 
     def _hand_out(
         self, worker: _Worker, waiting: deque[Spec], started: Callable[[Spec], None]
@@ -130,10 +157,10 @@ class LocalExecutor:
             started(spec)
 
     def _stirring(self) -> list[_Worker]:
-        """Return the workers that have sent something or have died."""
+        """Return the workers that have sent something or have died, if any soon does."""
         heard: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers}
         heard |= {worker.process.sentinel: worker for worker in self._workers}
-        return list({id(heard[found]): heard[found] for found in wait(list(heard))}.values())
+        return list({id(heard[found]): heard[found] for found in wait(list(heard), PULSE)}.values())
 
     def _heard(self, worker: _Worker) -> Outcome | None:
         """Return the outcome that a worker sent, if any; raise EOFError if the worker has died."""
@@ -157,7 +184,7 @@ class LocalExecutor:
         if not worker.ready:
             self._false_starts += 1
             _refuse_false_start(worker.process.exitcode, self._false_starts)
-        self._workers.append(_started(_context(set()), self._device, self._scratch))
+        self._add_worker(_context(set()))
         spec = worker.spec
         if spec is None:
             return None
@@ -167,6 +194,19 @@ class LocalExecutor:
             return None
         return unasked(
             spec, self._device, f"the worker died {DEATHS} times ({_cause(worker.process)})"
+        )
+
+
+def _refuse_inside_worker() -> None:
+    """Raise if this process may not start others.
+
+    Raises:
+        ExecutorError: If it is a worker itself.
+    """
+    if multiprocessing.current_process().daemon:
+        raise ExecutorError(
+            "a worker process (a daemon) cannot start workers of its own",
+            hint="run specs from the main process, or from one with daemon=False",
         )
 
 
@@ -197,9 +237,6 @@ def _context(modules: set[str]) -> ForkServerContext | SpawnContext:
 
     Forking the driver would copy its threads' locks. Starting each worker from scratch would import
     torch again after every death.
-
-    Returns:
-        The context.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -217,8 +254,13 @@ def _started(
     process = context.Process(target=serve, args=(theirs, device, scratch), daemon=True)
     # The process that forks workers must find the driver's own modules.
     wanted = {**ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with _environment(wanted), interrupts_later():
-        process.start()
+    try:
+        with _environment(wanted), interrupts_later():
+            process.start()
+    except (EOFError, OSError):
+        ours.close()
+        theirs.close()
+        raise
     # Only the worker may hold this end, so that its death closes the stream.
     theirs.close()
     return _Worker(process, ours)

@@ -31,7 +31,10 @@ class Executor(Protocol):
     """
 
     def outcomes(self, specs: Sequence[Spec], started: Callable[[Spec], None]) -> Iterator[Outcome]:
-        """Yield each outcome as it arrives; call ``started`` when a spec is handed out."""
+        """Yield each outcome as it arrives; call ``started`` when a spec is handed out.
+
+        It may be called again for the same spec while that is computed. If it raises, the run ends.
+        """
         ...
 
     def close(self) -> None:

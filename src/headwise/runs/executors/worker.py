@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import threading
+from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -28,13 +29,12 @@ def serve(connection: Connection, device: str, scratch: Path | None = None) -> N
     """Answer specs until the driver closes the connection."""
     become_worker()
     threading.Thread(target=_end_with_the_driver, daemon=True).start()
-    connection.send_bytes(READY)
-    while True:
-        try:
+    # Without its driver a worker has nobody to tell.
+    with suppress(EOFError, OSError):
+        connection.send_bytes(READY)
+        while True:
             message = connection.recv_bytes()
-        except (EOFError, OSError):
-            return
-        connection.send_bytes(_answer(message, device, scratch))
+            connection.send_bytes(_answer(message, device, scratch))
 
 
 def become_worker() -> None:
