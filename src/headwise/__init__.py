@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headwise.attention import Ranks, mha, rank
     from headwise.errors import HeadwiseError
     from headwise.geometry import HeadGeometry
-    from headwise.papers.reproduce import Reproduction, reproduce
+    from headwise.papers.reproduce import Reproduction, list_exhibits, reproduce
     from headwise.probing import RankMonitor, Scan, capture, scan
     from headwise.progress import Progress
     from headwise.reduction import Reduction, load, reduce_model
@@ -50,6 +50,7 @@ __all__ = [
     "count",
     "expected_rank",
     "law",
+    "list_exhibits",
     "load",
     "measure",
     "mha",
@@ -87,6 +88,7 @@ _HOME = {
     "count": "spectra",
     "expected_rank": "theory",
     "law": "theory",
+    "list_exhibits": "papers.reproduce",
     "load": "reduction",
     "measure": "spectra",
     "mha": "attention",

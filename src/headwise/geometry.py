@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from headwise.checks import whole
 from headwise.errors import ParameterError
 
-__all__ = ["HeadGeometry", "LatentGeometry", "divisors"]
+__all__ = ["HeadGeometry", "LatentGeometry", "divisors", "usual"]
+
+#: The usual head dimension.
+USUAL_HEAD_DIM = 64
+
+#: Bytes of a number in the KV cache: bfloat16 or float16.
+CACHE_NUMBER = 2
 
 
 @dataclass(frozen=True)
@@ -36,21 +43,14 @@ class HeadGeometry:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            self._refuse_unless_positive(field.name)
+            value = getattr(self, field.name)
+            if value is not None:
+                least = 0 if field.name == "rope_rank" else 1
+                object.__setattr__(self, field.name, whole(field.name, value, least))
         if self.heads % self.kv_heads:
             raise ParameterError(
                 f"expected kv_heads that divides {self.heads} heads, got {self.kv_heads}",
                 hint=f"choose kv_heads from {_listed(divisors(self.heads))}",
-            )
-
-    def _refuse_unless_positive(self, name: str) -> None:
-        value = getattr(self, name)
-        if value is None:
-            return
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ParameterError(
-                f"expected a whole number of at least 1 for {name}, got {value!r}",
-                hint=f"pass for example {name}={_EXAMPLES.get(name, 8)}",
             )
 
     @classmethod
@@ -104,7 +104,7 @@ class HeadGeometry:
             kv_heads: The number of key-value heads; 1 is multi-query attention.
 
         Returns:
-            The new geometry.
+            A geometry with the same width, heads and ranks.
 
         Example:
             >>> HeadGeometry.standard(64, heads=4).grouped(2).kv_heads
@@ -136,7 +136,7 @@ class HeadGeometry:
             context: The number of tokens n that are attended to.
 
         Returns:
-            Floating-point operations per token.
+            The number of floating-point operations for one token.
 
         Example:
             >>> HeadGeometry.standard(64, heads=4).flops_per_token(context=16)
@@ -145,17 +145,17 @@ class HeadGeometry:
         mixing = 2 * context * self.heads * (self.qk_rank + self.v_rank)
         return 2 * self.parameters + mixing
 
-    def cache_bytes_per_token(self, bytes_per_number: int) -> int:
+    def cache_bytes_per_token(self, bytes_per_number: int = CACHE_NUMBER) -> int:
         """Return the size of the KV cache, b·H_kv·(r + v).
 
         Args:
-            bytes_per_number: The size b of one number: 2 for float16 and bfloat16.
+            bytes_per_number: The size b of one number: by default 2, for float16 and bfloat16.
 
         Returns:
             Bytes per token and layer.
 
         Example:
-            >>> HeadGeometry.standard(64, heads=4).grouped(1).cache_bytes_per_token(2)
+            >>> HeadGeometry.standard(64, heads=4).grouped(1).cache_bytes_per_token()
             64
         """
         return bytes_per_number * self.kv_heads * (self.qk_rank + self.v_rank)
@@ -181,7 +181,7 @@ class LatentGeometry(HeadGeometry):
 
     Example:
         >>> geometry = LatentGeometry(64, 4, 4, 24, 16, kv_latent=32, q_latent=None, rope_rank=8)
-        >>> geometry.content_rank, geometry.cache_bytes_per_token(2)
+        >>> geometry.content_rank, geometry.cache_bytes_per_token()
         (16, 80)
     """
 
@@ -201,11 +201,6 @@ class LatentGeometry(HeadGeometry):
                 f"expected an even rope_rank below qk_rank {self.qk_rank}, got {self.rope_rank}",
                 hint=f"choose rope_rank from {_listed(list(range(0, self.qk_rank, 2)))}",
             )
-
-    def _refuse_unless_positive(self, name: str) -> None:
-        if name == "rope_rank" and self.rope_rank == 0:
-            return
-        super()._refuse_unless_positive(name)
 
     @property
     def content_rank(self) -> int:
@@ -231,17 +226,39 @@ class LatentGeometry(HeadGeometry):
         asking = self.heads * self.qk_rank if self.q_latent is None else self.q_latent
         return asking + self.kv_latent + self.rope_rank + self.width
 
-    def cache_bytes_per_token(self, bytes_per_number: int) -> int:
+    def cache_bytes_per_token(self, bytes_per_number: int = CACHE_NUMBER) -> int:
         """Return the size of the KV cache per token: b·(kv_latent + rope_rank)."""
         return bytes_per_number * (self.kv_latent + self.rope_rank)
+
+
+def usual(width: int) -> HeadGeometry:
+    """Return the usual geometry: heads of dimension 64 that fill the width.
+
+    If 64 does not divide the width, the head dimension is the divisor nearest to 64. A width
+    without a divisor from 43 to 96, which is 64 up to a factor of 1.5, has width / 64 heads of
+    dimension 64, or one head if it is smaller.
+
+    Args:
+        width: The width of the model.
+
+    Returns:
+        The geometry.
+
+    Example:
+        >>> [(usual(width).heads, usual(width).qk_rank) for width in (256, 48, 160, 257)]
+        [(4, 64), (1, 48), (2, 80), (4, 64)]
+    """
+    rank = min(
+        (rank for rank in range(43, 97) if width % rank == 0),
+        key=lambda rank: max(rank / USUAL_HEAD_DIM, USUAL_HEAD_DIM / rank),
+        default=min(USUAL_HEAD_DIM, width),
+    )
+    return HeadGeometry.free(width, width // rank, rank)
 
 
 def divisors(number: int) -> list[int]:
     """Return all divisors in ascending order."""
     return [part for part in range(1, number + 1) if number % part == 0]
-
-
-_EXAMPLES = {"width": 64, "heads": 8, "kv_heads": 1, "qk_rank": 8, "v_rank": 8}
 
 
 def _listed(choices: list[int]) -> str:

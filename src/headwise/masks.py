@@ -7,11 +7,17 @@ A mask has a text name: ``"none"``, ``"causal"``, ``"window:128"``, or several j
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import re
+from typing import Literal, cast, get_args
 
-from headwise.errors import ParameterError
+from headwise.checks import one_of
 
-__all__ = ["MaskName"]
+__all__ = ["MASK_NAME", "MaskName"]
+
+_PART = r"(none|causal(:\d+)?|window:[1-9]\d*)"
+
+#: What the name of a mask looks like.
+MASK_NAME = re.compile(rf"{_PART}(\+{_PART})*")
 
 #: The masks that have a law: every token attends to all, or to itself and those before it.
 MaskName = Literal["none", "causal"]
@@ -19,9 +25,4 @@ MaskName = Literal["none", "causal"]
 
 def checked_mask(mask: str) -> MaskName:
     """Return ``mask`` if it is one of the masks that ``headwise.theory`` predicts for."""
-    for known in get_args(MaskName):
-        if mask == known:
-            return known
-    raise ParameterError(
-        f"expected `mask` 'none' or 'causal', got {mask!r}", hint="pass one of them"
-    )
+    return one_of("`mask`", cast("MaskName", mask), get_args(MaskName))

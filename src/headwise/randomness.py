@@ -37,7 +37,7 @@ def stream(seed: int, *names: str | int, device: str | torch.device = "cpu") -> 
         device: Where the generator draws.
 
     Returns:
-        The generator.
+        A generator whose state depends on seed and names alone.
 
     Example:
         >>> a = torch.randn(3, generator=stream(7, "inputs"))

@@ -1,13 +1,44 @@
-"""Check what goes together in a call of ``rank``. The command does so before it imports torch."""
+"""Check the parameters of ``rank``. The command does so before it imports torch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from headwise.checks import fraction, positive, spelled_number
 from headwise.errors import ParameterError
 
-__all__ = ["refuse_mixtures"]
+__all__ = ["refuse_mixtures", "tolerance_parts"]
+
+
+def tolerance_parts(text: str) -> tuple[str, float | None]:
+    """Return the kind of a tolerance and its number.
+
+    Args:
+        text: A number such as "1e-8" or "absolute:1e-8", "relative:1e-6" or "dtype".
+
+    Returns:
+        The kind, "absolute", "relative" or "dtype", and the number that the first two have.
+
+    Raises:
+        ParameterError: If the text names no tolerance, or its number is out of range.
+
+    Example:
+        >>> tolerance_parts("relative:1e-6"), tolerance_parts("1e-8"), tolerance_parts("dtype")
+        (('relative', 1e-06), ('absolute', 1e-08), ('dtype', None))
+    """
+    if text == "dtype":
+        return text, None
+    kind, _, digits = text.rpartition(":")
+    number = spelled_number(digits)
+    if number is None or kind not in ("", "absolute", "relative"):
+        raise ParameterError(
+            f"expected `tolerance` 1e-8, relative:1e-6 or dtype, got {text!r}",
+            hint="pass one of these",
+        )
+    if kind == "relative":
+        return kind, fraction("a relative tolerance", number, example=1e-6)
+    return "absolute", positive("absolute tolerance", number, example=1e-8)
 
 
 def refuse_mixtures(given: Mapping[str, Any]) -> None:
@@ -30,9 +61,10 @@ def refuse_mixtures(given: Mapping[str, Any]) -> None:
     if "source" in present:
         _refuse_beside_source(present)
     elif not {"queries", "keys"} <= present:
+        got = [f"`{name}` alone" for name in ("queries", "keys") if name in present] or ["neither"]
         raise ParameterError(
-            "expected a `source`, or `queries` and `keys`, got neither",
-            hint="pass one or the other",
+            f"expected a `source`, or `queries` and `keys`, got {got[0]}",
+            hint="pass both" if present & {"queries", "keys"} else "pass one or the other",
         )
     elif "logits" in present:
         raise ParameterError(

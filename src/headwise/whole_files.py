@@ -1,13 +1,81 @@
-"""Write files whole or not at all."""
+"""Write files whole or not at all, and read checkpoints only if they are whole."""
 
 from __future__ import annotations
 
+import errno
+import os
+import warnings
+import zipfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from headwise.errors import BadInputError, HeadwiseError
+from headwise.errors import BadInputError, CheckpointError, HeadwiseError, UnreadableFileError
 
-__all__ = ["write_whole"]
+__all__ = ["possible_file", "possible_folder", "read_checkpoint", "write_checkpoint", "write_whole"]
+
+
+def possible_folder(folder: Path) -> Path:
+    """Return a folder for results if it is there or can be made; a new one is not left behind.
+
+    Args:
+        folder: Where results will be written.
+
+    Returns:
+        The folder.
+
+    Raises:
+        BadInputError: If it cannot be made or written to, or is a file.
+
+    Example:
+        >>> possible_folder(Path(".")).is_dir()
+        True
+    """
+    try:
+        existed = folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        reason = None if os.access(folder, os.W_OK) else os.strerror(errno.EACCES)
+        if not existed:
+            folder.rmdir()
+    except OSError as error:
+        reason = error.strerror
+    if reason is not None:
+        raise BadInputError(
+            f"cannot write into the folder {folder} ({reason})", hint="choose another folder"
+        )
+    return folder
+
+
+def possible_file(file: Path, *, new_folder: bool = True) -> Path:
+    """Return a file for results if it can be written; nothing is left behind.
+
+    Args:
+        file: What will be written.
+        new_folder: Whether its folder may be made.
+
+    Returns:
+        The file.
+
+    Raises:
+        BadInputError: If it is a folder, or its folder is missing or cannot be made.
+
+    Example:
+        >>> possible_file(Path("nowhere/a.png"), new_folder=False)
+        Traceback (most recent call last):
+        headwise.errors.BadInputError: ... there is no folder nowhere; choose a folder that exists
+    """
+    if file.is_dir():
+        raise BadInputError(
+            f"cannot write {file}: it is a folder",
+            hint="pass the name of a file in that folder",
+        )
+    if not new_folder and not file.parent.is_dir():
+        raise BadInputError(
+            f"cannot write {file}: there is no folder {file.parent}",
+            hint="choose a folder that exists",
+        )
+    possible_folder(file.parent)
+    return file
 
 
 def write_whole(
@@ -40,3 +108,88 @@ def write_whole(
             beside.unlink()
         raise failure(f"{path} cannot be written ({error.strerror})", hint=hint) from None
     return path
+
+
+def write_checkpoint(path: Path, content: Any) -> None:
+    """Write tensors beside an older checkpoint, then replace it: a kill leaves one intact.
+
+    Args:
+        path: Where to write.
+        content: Tensors and plain values, in dictionaries and lists.
+
+    Raises:
+        CheckpointError: If it cannot be written; an older checkpoint stays as it was.
+
+    Example:
+        >>> import tempfile, torch
+        >>> place = Path(tempfile.mkdtemp()) / "new" / "run.pt"
+        >>> write_checkpoint(place, {"step": 3})
+        >>> read_checkpoint(place, hint="remove it")
+        {'step': 3}
+    """
+    import torch
+
+    partial = path.with_name(path.name + ".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            torch.save(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    # If the disk refuses, torch raises a RuntimeError with the OSError behind it.
+    except (OSError, RuntimeError) as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise CheckpointError(
+            f"the checkpoint {path} cannot be written ({_first_line(error)})",
+            hint="free some space, or choose another folder",
+        ) from None
+
+
+def read_checkpoint(path: Path, *, hint: str) -> Any:
+    """Read what :func:`write_checkpoint` wrote, and refuse a file that was changed since.
+
+    Args:
+        path: What to read.
+        hint: What to do if it cannot be read.
+
+    Returns:
+        The content.
+
+    Raises:
+        UnreadableFileError: If the file is damaged or no checkpoint.
+
+    Example:
+        >>> read_checkpoint(Path("/nowhere"), hint="remove it")
+        Traceback (most recent call last):
+        headwise.errors.UnreadableFileError: ... be read (No such file or directory); remove it
+    """
+    import torch
+
+    try:
+        _refuse_changed(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # damaged files raise nearly anything
+        raise UnreadableFileError(
+            f"{path} is no checkpoint that can be read ({_first_line(error)})", hint=hint
+        ) from None
+
+
+def _refuse_changed(path: Path) -> None:
+    """Compare the checksums that torch writes and does not compare itself.
+
+    Raises:
+        BadZipFile: If a part of the file was changed.
+    """
+    with zipfile.ZipFile(path) as archive:
+        changed = archive.testzip()
+    if changed is not None:
+        raise zipfile.BadZipFile(f"{changed} was changed")
+
+
+def _first_line(error: Exception) -> str:
+    told = getattr(error, "strerror", None) or str(error)
+    return [*told.splitlines(), type(error).__name__][0]

@@ -30,10 +30,32 @@ def test_the_answer_fits_on_a_screen(headwise, files, monkeypatch, arguments):
 
 
 def test_one_number_for_the_rank_that_is_enough(headwise):
-    """The table, the legend and the reasons name the same one: 94, not the 96 that was tried."""
+    """The headline, the legend and the reasons name the same one: 93, not the 96 that was tried."""
     out = " ".join(headwise("advise", "--length", 512, "--width", 768).out.split())
-    assert out.count("about rank 94") == 2
+    assert out.count("about rank 93") == 3
     assert "96 is enough" not in out and "needs 96" not in out
+
+
+def test_columns_and_the_kept_geometry_are_explained(headwise):
+    out = " ".join(headwise("advise", "--length", 512, "--width", 768).out.split())
+    assert "in % of that at large head dimension." in out
+    assert "least mean squared error of retrieval, 0 (exact) to 0.5; ≥ 0: no bound." in out
+    assert "The usual geometry is below that; trained tasks give no reason to leave it." in out
+    assert "cannot tell which trained tasks resemble yours, so it keeps the usual geometry" in out
+    digits = " ".join(headwise("advise").out.split())
+    assert "is below that" not in digits
+    assert "digits-patches and digits-pixels were trained on this data." in digits
+
+
+def test_tasks_that_disagree_are_named(headwise):
+    out = " ".join(headwise("advise", "digits", "--task", "unknown").out.split())
+    assert "the task is unknown, and trained tasks on vectors disagree (less rank won on" in out
+    assert "cifar10, digits-patches; lost on farthest-planted-4). Pass --task." in out
+
+
+def test_the_papers_rule_is_explained(headwise):
+    out = headwise("advise", "--length", 512, "--width", 768, "--explain").out
+    assert "rule (stop before a doubling that gains about 0.01) gives 256" in " ".join(out.split())
 
 
 def test_rows_over_a_limit_are_marked(headwise):
@@ -44,6 +66,19 @@ def test_rows_over_a_limit_are_marked(headwise):
         "over limit" in line
         for line in headwise("advise", "--length", 64, "--width", 32).out.splitlines()
     )
+
+
+def test_the_answer_for_a_config_does_not_contradict_itself(headwise, tmp_path):
+    """The model is kept although the rule asks for more: the headline and the table say so."""
+    config = {"model_type": "bert", "hidden_size": 768, "num_attention_heads": 12}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    out = headwise("advise", "--config", tmp_path / "config.json").out
+    words = " ".join(out.split())
+    assert "Keep 12 heads of rank 64" in words
+    assert "The rule alone asks for more rank (90% mixing needs about rank" in words
+    assert "over limit" not in words
+    assert "over yours: it costs more than your model" in words
+    assert "half predicted" in words
 
 
 def test_advice_that_is_the_usual_geometry_claims_no_evidence(headwise, tmp_path):

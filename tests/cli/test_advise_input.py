@@ -34,7 +34,7 @@ def test_a_refused_report_leaves_no_file(headwise, tmp_path):
         ),
         (("--data", "nowhere:loader"), 1, "nowhere:loader failed"),
         (("--config", "conv.json"), 1, "describes no attention"),
-        (("--config", "absent.json"), 1, "cannot be opened"),
+        (("--config", "absent.json"), 1, "there is no file absent.json; pass a config.json"),
         (
             ("--params", "10", "--length", "9", "--width", "8"),
             1,
@@ -62,6 +62,7 @@ def test_a_refused_report_leaves_no_file(headwise, tmp_path):
         ),
         (("--out", "x.pdf"), 2, "expected an HTML file for --out, got x.pdf; pass --out x.html"),
         (("--out", "a.b.json"), 2, "pass --out a.b.html"),
+        (("--out", "."), 1, "cannot write .: it is a folder; pass the name of a file"),
         (("--width", "768"), 2, "expected a SOURCE or a --length with --width 768, got neither"),
         (
             ("--length", "9", "--width", "8", "--patch", "2"),

@@ -78,3 +78,8 @@ def test_the_answer_is_a_sentence(capsys, option, words):
     code, out, _ = run(capsys, "--width", "64", "--rank", "8", *option)
     assert code == 0
     assert words in " ".join(out.split())
+    assert "mean squared error; without attention it is 0.5." in " ".join(out.split())
+
+
+def test_the_help_has_an_example(capsys):
+    assert "headwise bound --width 64 --rank 8 --error 0.1" in run(capsys, "--help")[1]

@@ -11,6 +11,11 @@ def test_missing_sets_come_with_their_command(headwise, tmp_path):
     assert "digits    found in the package" in ran.out
 
 
+def test_a_folder_that_is_not_there_is_named(headwise, tmp_path):
+    place = tmp_path / "absent"
+    assert headwise("data", place).out.startswith(f"folder {str(place)!r} does not exist")
+
+
 def test_a_set_is_found_whole_or_not_at_all(headwise, tmp_path):
     (tmp_path / "cifar-100-python").mkdir()
     (tmp_path / "train_32x32.mat").touch()  # SVHN without its test part

@@ -29,7 +29,7 @@ def test_the_demo_shows_what_its_json_says(headwise):
     row = next(line for line in out.splitlines() if "atol=1e-8" in line)
     answers = found["torch.linalg.matrix_rank(A, atol=1e-8)"].values()
     assert row.split()[-3:] == [str(answer) for answer in answers]
-    assert "1e-08 ┤┄" in out
+    assert "1e-08┤┄" in out
 
 
 def test_another_seed_is_another_head(headwise):
@@ -37,6 +37,12 @@ def test_another_seed_is_another_head(headwise):
     first, second = (json.loads(headwise("demo", "--seed", s, *sizes).out) for s in (1, 2))
     assert (first.pop("seed"), second.pop("seed")) == (1, 2)
     assert first != second
+
+
+def test_the_demo_says_what_tolerances_are(headwise):
+    out = " ".join(headwise("demo", "--tokens", 40, "--head-dim", 5).out.split())
+    assert "use a tolerance relative to the largest singular value by default" in out
+    assert "headwise returns every rank that is consistent with the rounding." in out
 
 
 def test_the_demo_fits_a_terminal(headwise, monkeypatch):
@@ -51,3 +57,6 @@ def test_sizes_out_of_range_are_wrong_usage(headwise):
     assert ran.code == 2
     assert ran.err.count("\n") == 1
     assert "--tokens" in ran.err
+    assert "expected a number from 2 to 2,000, got 1;" in ran.err
+    assert "expected a whole number" in headwise("demo", "--seed", "0.5").one_line(2)
+    assert "<int range>" not in headwise("demo", "--help").out

@@ -1,7 +1,10 @@
 """Every mistake gets one line that says what was received and what would work."""
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -25,8 +28,8 @@ def saved(tmp_path):
         (np.ones(4), "shape (4,); pass at least two dimensions"),
         (np.float64(1.0), "shape (); pass at least two dimensions"),
         (np.zeros((0, 3)), "is empty, shape (0, 3); pass at least one row"),
-        (np.array([[1.0, np.nan], [0, 1]]), "NaN or infinity in 1 row; look where"),
-        (np.array([[1.0, np.inf], [0, 1]]), "NaN or infinity in 1 row; look where"),
+        (np.array([[1.0, np.nan], [0, 1]]), "finite entries, got NaN or infinity in 1 of 2 rows"),
+        (np.array([[1.0, np.inf], [0, 1]]), "NaN or infinity in 1 of 2 rows; fix them before"),
         (np.array([[1.0, -np.inf], [0, 1]]), "minus infinity, as masked logits do; if these"),
         (np.array([["a"]]), "NumPy dtype str32; save it as float64"),
         (np.ones((2, 2), dtype="V2"), "NumPy dtype void16; save it as float64, or a bfloat16"),
@@ -34,6 +37,20 @@ def saved(tmp_path):
 )
 def test_arrays_that_are_not_matrices(headwise, saved, array, words):
     assert words in headwise("rank", saved(array)).one_line(1)
+
+
+def test_logits_that_are_not_finite_are_counted(headwise, saved):
+    path = saved(np.array([[0.0, np.nan], [-np.inf, 1]]), "nan.npy")
+    said = headwise("rank", path, "--logits").one_line(1)
+    assert "nan.npy: expected finite logits, got NaN or infinity in 1 of 2 rows; fix" in said
+
+
+def test_the_option_that_names_an_array_is_named(headwise, saved, tmp_path):
+    two, one = tmp_path / "two.npz", saved(np.ones((5, 3)))
+    np.savez(two, x=np.ones((5, 3)), y=np.ones((5, 3)))
+    assert "pass --name x or --name y" in headwise("rank", two).one_line(1)
+    said = headwise("rank", "--queries", one, "--keys", two).one_line(1)
+    assert "pass --keys-name x or --keys-name y" in said
 
 
 def test_a_row_of_logits_that_masks_everything(headwise, saved):
@@ -75,7 +92,11 @@ def test_large_whole_numbers_are_measured_if_float64_has_them(headwise, saved):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--queries", "A"), "expected a SOURCE, or --queries and --keys"),
+        (
+            ("--queries", "A"),
+            "expected a SOURCE, or --queries and --keys, got --queries alone; pass both",
+        ),
+        ((), "got neither; pass one or the other"),
         (("A", "--queries", "A"), "--queries does not go with a SOURCE; pass the SOURCE alone"),
         (("A", "--logits", "--temperature", "2"), "logits are divided already"),
         (("A", "--mask", "causal"), "if it holds logits, pass --logits too"),
@@ -141,3 +162,41 @@ def test_processes_end_with_one_line_and_the_right_code(headwise_process, tmp_pa
     assert headwise_process("rank", tmp_path / "a.npy").code == 0
     assert "there is no file" in headwise_process("rank", tmp_path / "b.npy").one_line(1)
     assert "--bogus" in headwise_process("rank", "--bogus").one_line(2)
+
+
+def test_ctrl_c_while_the_command_loads_is_one_line(tmp_path):
+    """Importing takes a second, and a person may press Ctrl-C in it."""
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    done = subprocess.run(
+        [sys.executable, "-m", "headwise", "law"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Python ends itself by the signal if it came in a string that was executed.
+    assert done.returncode in (130, -2)
+    assert done.stderr == "headwise: stopped\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("bound", "--width", 64, "--rank", 8, "--error", "nan"),
+            "a number such as 0.1, got 'nan'",
+        ),
+        (("bound", "--width", 64, "--rank", 8, "--heads", 0), "of at least 1, got 0;"),
+        (("trial", "digits", "--rate", "nan"), "a number such as 0.1, got 'nan'"),
+        (("trial", "digits", "--minutes", 0), "a number above 0, got 0;"),
+        (("trial", "digits", "--minutes", -1), "a number above 0, got -1;"),
+        (("trial", "digits", "--candidates", "0x4"), "of numbers above 0, got '0x4'"),
+        (("serve", "--port", "abc"), "a number such as 65535, got 'abc'"),
+        (("demo", "--tokens", "x"), "a number such as 2000, got 'x'"),
+        (("reduce", "m", "--text", "t", "--kv-bytes", "200%"), "at most 100%, got 200%"),
+        (("rank", "a.npy", "--tolerance", "-1"), "a positive absolute tolerance, got -1"),
+        (("rank", "a.npy", "--mask", "window:0"), "window:128 (1 or more)"),
+    ],
+)
+def test_wrong_numbers_are_named_with_examples_that_fit(headwise, arguments, words):
+    assert words in headwise(*arguments).one_line(2)

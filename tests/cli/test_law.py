@@ -7,11 +7,12 @@ import json
 import pytest
 
 from headwise.cli.app import main
-from headwise.cli.law_curve import terminal_plot
+from headwise.cli.console import print_in_any_encoding
+from headwise.cli.law_report import picture
 from headwise.theory import law
+from headwise.theory.expected import UPPER_BOUND, ready_ratio
 from headwise.theory.fluctuation import corrected_law
-from headwise.theory.ready import UPPER_BOUND, ready_ratio
-from headwise.theory.under_mask import barrier_ratio, critical_head_dim
+from headwise.theory.law_formula import barrier_ratio, critical_head_dim
 
 
 def run(capsys, *arguments):
@@ -63,7 +64,7 @@ def test_an_unknown_mask_is_refused(capsys):
 def test_fraction_moves_the_critical_dimension(capsys):
     arguments = ("--length", "128", "--head-dim", "1", "--fraction", "0.5", "--json")
     answer = json.loads(run(capsys, *arguments)[1])
-    assert answer["critical_head_dim"] == critical_head_dim(128, 0.5)
+    assert answer["critical_head_dim"] == 7  # the law says 6, where simulated heads reach 47 %
     assert answer["method"] == "exact"
 
 
@@ -86,8 +87,17 @@ def test_without_head_dim_a_table_and_a_plot(capsys):
     assert code == 0
     assert "head dimension" in out
     assert "reaches 90%" in out
-    assert "◆" in out
+    assert f"│ critical head dimension {critical_head_dim(200, 0.9)}" in out
     assert "┄ barrier" in out
+
+
+def test_methods_are_explained_and_the_help_has_examples(capsys):
+    out = " ".join(run(capsys, "--length", "200")[1].split())
+    assert "exact: a formula; simulation: mean of drawn heads; law: an approximation." in out
+    assert "upper bound: the law" in " ".join(run(capsys, "--length", "1e8")[1].split())
+    out = run(capsys, "--help")[1]
+    assert "headwise law --length 1024" in out
+    assert "Share of the barrier that counts as enough." in " ".join(out.split())
 
 
 def test_table_as_json_lists_every_row(capsys):
@@ -103,15 +113,16 @@ def test_table_as_json_lists_every_row(capsys):
 
 
 def test_plot_rises_to_the_barrier():
-    lines = terminal_plot(law(500)).splitlines()[1:15]
+    lines = [line for line in picture(law(500)).splitlines() if line.endswith("│")]
     heights = {}
     for row, line in enumerate(lines):
         for column, mark in enumerate(line):
-            if mark in "●◆":
+            if mark == "●":
                 heights[column] = row
     ordered = [heights[column] for column in sorted(heights)]
     assert ordered == sorted(ordered, reverse=True)
-    assert ordered[0] == 13
+    assert ordered[0] == len(lines) - 1
+    assert "┄" in lines[ordered[-1]]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
@@ -143,10 +154,11 @@ def test_a_figure_that_cannot_be_written_is_refused_before_the_answer(headwise, 
 
 def test_the_legend_of_the_plot_names_the_marks_in_any_encoding():
     """Encoded in ASCII, every mark of the legend is one that the plot shows."""
-    plot = terminal_plot(law(500), ascii_only=True)
-    *picture, legend = plot.splitlines()
-    assert plot.isascii()
-    for mark in ("#", "o", "-"):
-        assert any(mark in line[7:] for line in picture[1:-2]), mark
+    print_in_any_encoding()
+    *lines, legend = picture(law(500)).encode("ascii", "headwise").decode().splitlines()
+    inside = [line[5:-1] for line in lines if line.endswith("|")]
+    assert len({len(line) for line in inside}) == 1
+    for mark in ("*", "-", "|"):
+        assert any(mark in line for line in inside), mark
         assert f"{mark} " in legend
-    assert "critical" in legend.split("#")[1]
+    assert "critical" in legend.split("| ")[1]

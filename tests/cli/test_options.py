@@ -5,7 +5,7 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwise.cli.options import number, whole
+from headwise.cli.options import number, number_above, number_in, whole, whole_from
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,19 @@ def test_numbers_need_not_be_whole():
 @given(st.integers(-(10**15), 10**15))
 def test_whole_numbers_are_parsed(value):
     assert whole(str(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("reader", "texts", "words"),
+    [
+        (number_above(0, 0.5), ("0", "-1", "0.6"), "above 0 and at most 0.5"),
+        (number_above(0), ("0", "-1"), "above 0"),
+        (number_in(0, 1, open_=True), ("0", "1", "2", "-1"), "above 0 and below 1"),
+        (number_in(0), ("-1",), "of at least 0"),
+        (whole_from(1, 9), ("0", "10"), "from 1 to 9"),
+    ],
+)
+def test_a_range_is_always_stated_with_the_same_ends(reader, texts, words):
+    for text in texts:
+        with pytest.raises(typer.BadParameter, match=f"expected a number {words}, got {text}"):
+            reader(text)

@@ -1,7 +1,9 @@
 """Progress on the error stream: a bar in a terminal, lines in a log, nothing for quick work."""
 
 import io
+import signal
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -124,3 +126,23 @@ def test_a_stopped_command_exits_as_ctrl_c_does(capsys):
         app.registered_commands.pop()
     assert left.value.code == 130
     assert capsys.readouterr().err == "headwise: stopped with 3 of 7 left; run it again\n"
+
+
+def test_ctrl_c_that_a_library_swallows_still_stops_the_command(capsys):
+    def swallowed() -> None:
+        """Lose Ctrl-C as an import in machine code does, then fail for another reason."""
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise RecursionError("half of a library")
+
+    before = list(app.registered_commands)
+    app.command("swallowed")(swallowed)
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(SystemExit) as left:
+            main(["swallowed"])
+    finally:
+        app.registered_commands[:] = before
+        signal.signal(signal.SIGINT, previous)
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "headwise: stopped\n"

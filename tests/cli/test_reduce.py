@@ -79,9 +79,17 @@ def test_json_has_the_fields_of_the_result(checkpoint, text, capsys):
         (["--kv-bytes", "1%"], 1, "expected --kv-bytes of at least"),
         (["--kv-bytes", "50%", "--rank", "2"], 2, "got --kv-bytes and --rank"),
         ([], 2, "got none"),
-        (["--rank", "2", "--keys", "all"], 2, "'--keys': 'all' is not one of 'latent', 'pairs'"),
+        (
+            ["--rank", "2", "--keys", "all"],
+            2,
+            "'--keys': 'all' is not one of 'latent', 'rotated', 'pairs'",
+        ),
+        (["--rank", "2", "--device", "moon"], 2, "expected cpu, cuda or cuda:1, got 'moon'"),
+        (["--rank", "2", "--device", "meta"], 1, "there is no device 'meta' on this machine"),
         (["--kv-bytes", "50%", "--out", "."], 1, "folder that does not exist"),
         (["--rank", "2", "--length", "800"], 1, "expected a text of at least"),
+        (["--rank", "2", "--report", "."], 1, "cannot write .: it is a folder"),
+        (["--rank", "2", "--text", "absent.txt"], 1, "there is no file absent.txt; pass the path"),
     ],
 )
 def test_bad_input_is_one_line(checkpoint, text, capsys, options, code, words):
@@ -91,9 +99,51 @@ def test_bad_input_is_one_line(checkpoint, text, capsys, options, code, words):
     assert len(error.strip().splitlines()) == 1
 
 
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path, text, capsys):
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+    config = transformers.BertConfig(**sizes, intermediate_size=8, vocab_size=11)
+    transformers.BertModel(config).save_pretrained(tmp_path / "tinybert")
+    assert run(tmp_path / "tinybert", "--text", text, "--rank", 2, "--context", 0) == 1
+    error = capsys.readouterr().err
+    assert "contains no tokenizer (no tokenizer.json or vocab.txt); save the tokenizer" in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_text_that_is_mostly_unknown_is_refused(checkpoint, tmp_path, capsys):
+    (tmp_path / "other.txt").write_text("unheard " * 900)
+    assert run(checkpoint, "--text", tmp_path / "other.txt", "--rank", 2, *SMALL) == 1
+    assert "got 900 unknown tokens of 900" in capsys.readouterr().err
+
+
+def test_a_text_with_one_sequence_to_judge_has_no_error(checkpoint, tmp_path, capsys):
+    (tmp_path / "short.txt").write_text(" ".join(TEXT.split()[: 24 * 5]))
+    assert run(checkpoint, "--text", tmp_path / "short.txt", "--rank", 2, "--json", *SMALL) == 0
+    assert json.loads(capsys.readouterr().out)["after"]["error"] is None
+
+
 def test_other_families_are_named(tmp_path, text, capsys):
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(n_embd=8, n_head=2, n_layer=1, vocab_size=11)
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "gpt2")
     assert run(tmp_path / "gpt2", "--text", text, "--rank", 2) == 1
     assert "llama, mistral, qwen2, bert, got gpt2" in capsys.readouterr().err
+
+
+def test_a_model_that_cannot_be_fetched_is_one_line(text, capsys, monkeypatch):
+    transformers = pytest.importorskip("transformers")
+
+    def unreachable(*place, **more):
+        raise OSError("We couldn't connect to the hub.")
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", unreachable)
+    assert run("nosuch", "--text", text, "--rank", "2") == 1
+    error = capsys.readouterr().err.strip()
+    assert "expected a folder, or a hub id while online, got 'nosuch'" in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_file_that_is_no_model_is_named(text, tmp_path, capsys):
+    (tmp_path / "bad.npy").touch()
+    assert run(tmp_path / "bad.npy", "--text", text, "--rank", "2") == 1
+    assert "bad.npy" in capsys.readouterr().err

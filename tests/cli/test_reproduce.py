@@ -265,7 +265,7 @@ def test_places_that_cannot_be_written(headwise, everything, tmp_path):
     ran = headwise("reproduce", QUICK, "--store", inside / "s.db", "--out", tmp_path / "out")
     assert "pass a store in a folder that can be written" in ran.one_line(1)
     ran = headwise("reproduce", QUICK, "--store", folder / "results.db", "--out", inside)
-    assert "cannot be written" in ran.one_line(1)
+    assert "cannot write into the folder" in ran.one_line(1)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -276,7 +276,7 @@ def test_a_folder_that_is_read_only(headwise, everything, tmp_path):
     ran = headwise("reproduce", QUICK, "--store", locked / "s.db", "--out", tmp_path / "out")
     assert "cannot be opened; pass the path of a file in a folder you may write" in ran.one_line(1)
     ran = headwise("reproduce", QUICK, "--store", folder / "results.db", "--out", locked / "out")
-    assert "cannot be written" in ran.one_line(1)
+    assert "cannot write into the folder" in ran.one_line(1)
 
 
 def test_an_unreachable_cluster_is_refused_in_one_line(headwise, tmp_path):
@@ -290,5 +290,8 @@ def test_an_unreachable_cluster_is_refused_in_one_line(headwise, tmp_path):
 def test_a_report_of_nothing(headwise, tmp_path):
     ran = headwise("report", "--store", tmp_path / "absent.db", "--out", tmp_path / "out")
     assert "there is no store" in ran.one_line(1)
+    Store.open(tmp_path / "empty.db").close()
+    ran = headwise("report", "--store", tmp_path / "empty.db", "--out", tmp_path / "out")
+    assert "contains no complete exhibit; headwise reproduce --list" in ran.one_line(1)
     ran = headwise("report", "tabel_1", "--store", tmp_path / "absent.db")
     assert "did you mean rank2026/table_1" in ran.one_line(2)

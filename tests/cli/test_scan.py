@@ -78,6 +78,24 @@ def test_every_output_is_written(checkpoint, capsys, tmp_path):
     assert str(tmp_path) not in files[2].read_text()
 
 
+def test_an_output_that_cannot_be_written_is_refused_before_measuring(
+    checkpoint, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("headwise.probing.scan_checkpoint", None)
+    code, printed = run(capsys, "scan", checkpoint, "--random", "--out", tmp_path)
+    assert (code, printed.out, len(printed.err.splitlines())) == (1, "", 1)
+    assert f"cannot write {tmp_path}: it is a folder; pass the name" in printed.err
+    assert run(capsys, "scan", checkpoint, "--random", "--csv", tmp_path)[0] == 1
+    (tmp_path / "file").touch()
+    code, printed = run(capsys, "scan", checkpoint, "--random", "--out", tmp_path / "file" / "a")
+    assert (code, printed.out) == (1, "")
+    assert "cannot write into the folder" in printed.err
+    monkeypatch.setattr("os.access", lambda *_: False)
+    code, printed = run(capsys, "scan", checkpoint, "--random", "--out", tmp_path / "a.html")
+    assert (code, printed.out) == (1, "")
+    assert "(Permission denied)" in printed.err
+
+
 def test_layers_heads_and_ids(checkpoint, capsys, tmp_path):
     ids = tmp_path / "ids.txt"
     ids.write_text("2 3 4 2 3\n4, 3, 2\n")
@@ -119,6 +137,10 @@ def test_images_are_read_at_the_size_of_the_model(capsys, tmp_path):
     code, printed = run(capsys, "scan", folder, "--images", tmp_path)
     assert code == 1
     assert "expected a folder with images" in printed.err
+    (images / "0.png").write_bytes(b"damaged")
+    code, printed = run(capsys, "scan", folder, "--images", images)
+    assert code == 1 and printed.err.count("\n") == 1
+    assert "0.png is not a picture" in printed.err
 
 
 def usual(checkpoint):
@@ -130,15 +152,16 @@ def test_bad_input_is_one_line(checkpoint, capsys, tmp_path):
     assert code == 1
     assert "expected a folder with a config.json or one GGUF file" in printed.err
     code, printed = run(capsys, "scan", checkpoint, "--text", tmp_path / "absent.txt")
-    assert code == 2
-    assert "is not a readable UTF-8 file" in printed.err
+    assert code == 1
+    assert "absent.txt; pass the path of a UTF-8 text file" in printed.err
     (tmp_path / "empty.txt").write_text("")
     code, printed = run(capsys, "scan", checkpoint, "--text", tmp_path / "empty.txt")
     assert code == 1
     assert "at least two tokens" in printed.err
     for options, words in (
         ((), "pass --text FILE, --images FOLDER, --ids FILE or --random"),
-        (("--random", "--ids", tmp_path / "x"), "pass --text FILE, --images FOLDER"),
+        (("--random", "--ids", tmp_path / "x"), "one input, got --ids and --random; pass one"),
+        (("--random", "--text", tmp_path / "x"), "one input, got --text and --random; pass one"),
         (("--random", "--heads", "one"), "--heads 'one' is not a list of numbers"),
     ):
         code, printed = run(capsys, "scan", checkpoint, *options)
@@ -148,6 +171,41 @@ def test_bad_input_is_one_line(checkpoint, capsys, tmp_path):
     code, printed = run(capsys, "scan", checkpoint, "--ids", tmp_path / "ids.txt")
     assert code == 1
     assert "expected token ids from 0 to 30, got 2 to 99999" in printed.err
+
+
+def test_a_folder_without_a_tokenizer_is_refused_for_text_alone(capsys, tmp_path):
+    from hugging_face.tiny_models import tiny
+
+    folder, words, ids = tmp_path / "tinybert", tmp_path / "words.txt", tmp_path / "ids.txt"
+    tiny(transformers, "bert").bert.save_pretrained(folder)
+    words.write_text("It was the best of times, it was the worst of times.")
+    ids.write_text("2 3 4 2 3")
+    code, printed = run(capsys, "scan", folder, "--text", words)
+    assert (code, len(printed.err.splitlines())) == (1, 1)
+    assert "contains no tokenizer (no tokenizer.json or vocab.txt)" in printed.err
+    assert "save the tokenizer there, or pass --ids" in printed.err
+    assert run(capsys, "scan", folder, "--ids", ids)[0] == 0
+    assert run(capsys, "scan", folder, "--random", "--length", "8")[0] == 0
+
+
+def test_a_tokenizer_that_needs_no_files_is_accepted(tmp_path):
+    from headwise.hugging_face.loading import Source, load_tokenizer
+
+    config = transformers.T5Config(d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+    config.save_pretrained(tmp_path)
+    settings = json.dumps({"tokenizer_class": "ByT5Tokenizer"})
+    (tmp_path / "tokenizer_config.json").write_text(settings)
+    assert load_tokenizer(Source(str(tmp_path)))("ab")["input_ids"] == [100, 101, 1]
+
+
+def test_text_that_is_mostly_unknown_is_refused(checkpoint, capsys, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("a b what is this")
+    code, printed = run(capsys, "scan", checkpoint, "--text", words)
+    assert (code, len(printed.err.splitlines())) == (1, 1)
+    assert "expected text that the tokenizer knows, got 3 unknown tokens of 5" in printed.err
+    words.write_text("a b c what is")
+    assert run(capsys, "scan", checkpoint, "--text", words)[0] == 0
 
 
 def test_a_hub_id_offline_is_one_line(capsys, monkeypatch):

@@ -32,7 +32,7 @@ def test_files_of_images_and_labels_are_read_and_the_best_is_named(capsys, tmp_p
     files = (str(tmp_path / "x.npy"), "--labels", str(tmp_path / "y.npy"))
     code, out, _ = said(capsys, *files, *SMALL)
     assert code == 0
-    assert "error rate after 16 steps with probability" in out
+    assert "lowest predicted error rate after 16 steps" in out
 
 
 def test_missing_labels_and_labels_that_do_not_match_are_one_line(capsys, tmp_path):
@@ -100,3 +100,12 @@ def batches(seed):
         x = torch.randn(32, 8, generator=generator)
         yield x, x
 """
+
+
+def test_an_empty_folder_and_a_report_that_is_a_folder_are_one_line(capsys, tmp_path):
+    code, _, err = said(capsys, str(tmp_path))
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert f"expected images or texts in {tmp_path}, got an empty folder" in err
+    code, _, err = said(capsys, "digits", *SMALL, "--html", str(tmp_path))
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert "it is a folder; pass the name" in err

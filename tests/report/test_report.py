@@ -23,8 +23,10 @@ from headwise.report import (
     render,
     render_all,
     rendering,
-    save_figure,
+    save,
+    save_rendered,
     svg_element,
+    terminal_plot,
     write_page,
 )
 from headwise.report.figures import COLOURS, MARKERS, in_style
@@ -142,8 +144,8 @@ def test_curves_differ_without_colour():
 
 
 def test_the_same_data_give_the_same_files(tmp_path):
-    one = save_figure(draw([PANEL, PANEL]), tmp_path / "a" / "figure")
-    two = save_figure(draw([PANEL, PANEL]), tmp_path / "b" / "figure")
+    one = save_rendered(render(draw([PANEL, PANEL])), tmp_path / "a" / "figure")
+    two = save_rendered(render(draw([PANEL, PANEL])), tmp_path / "b" / "figure")
     for first, second in zip(one, two, strict=True):
         assert first.read_bytes() == second.read_bytes()
     assert [path.read_bytes()[:4] for path in one] == [b"\x89PNG", b"<?xm", b"%PDF"]
@@ -248,7 +250,20 @@ def test_a_place_that_cannot_be_written(tmp_path):
     with pytest.raises(BadInputError, match=r"cannot be written .*; choose another folder"):
         write_page("x", tmp_path / "file" / "r.html")
     with pytest.raises(BadInputError, match=r"cannot be written .*; choose another folder"):
-        save_figure(draw([PANEL]), tmp_path / "file" / "r")
+        save_rendered(render(draw([PANEL])), tmp_path / "file" / "r")
+
+
+def test_a_saved_figure_is_the_rendered_one(tmp_path):
+    file = tmp_path / "figure.pdf"
+    figure = draw([PANEL])
+    assert save(figure, file) is save(figure, None) is figure
+    assert file.read_bytes() == render(draw([PANEL]))[".pdf"]
+
+
+@pytest.mark.parametrize("name", ["figure.gif", "figure"])
+def test_a_figure_of_another_kind_is_refused(tmp_path, name):
+    with pytest.raises(BadInputError, match=r"\.png, \.svg or \.pdf, got 'figure"):
+        save(draw([PANEL]), tmp_path / name)
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 7])
@@ -266,3 +281,28 @@ def test_panels_that_share_their_heights_have_one_range():
     ).axes
     assert low.get_ylim() == high.get_ylim()
     assert high.get_ylim()[1] < other.get_ylim()[1] < own.get_ylim()[1]
+
+
+def test_a_panel_in_the_terminal_has_its_curves_levels_and_legend():
+    curves = (
+        Curve("rising", Line((1, 2, 4, 8), (1.0, 2.0, 3.0, 4.0))),
+        Curve("rings", Line((1, 8), (4.0, 1.0)), style="rings"),
+    )
+    panel = Panel("Title", "x", "y", curves, x_scale="log", levels=(("level", 2.0),))
+    title, *rows, label, legend = terminal_plot(panel, ("here", 4)).splitlines()
+    assert (title.strip(), label.strip()) == ("Title: y", "x")
+    assert legend.strip().split("   ") == ["● rising", "○ rings", "┄ level", "│ here"]
+    assert rows[-1].split() == ["1", "2", "4", "8"]
+    drawn = "\n".join(rows)
+    assert (drawn.count("○"), drawn.count("●")) == (2, 4)
+    assert "∙" in drawn and "┄┄┄┄" in drawn
+    assert max(map(len, (title, *rows, label, legend))) <= 80
+
+
+def test_a_long_legend_in_the_terminal_has_a_line_for_each_curve():
+    names = [f"a rather long name of curve number {number}" for number in range(3)]
+    curves = tuple(Curve(name, Line((1, 2), (1, 2))) for name in names)
+    lines = terminal_plot(Panel("", "x", "", curves)).splitlines()
+    assert [line.strip() for line in lines[-3:]] == [
+        f"{mark} {name}" for mark, name in zip("●○◆", names, strict=True)
+    ]

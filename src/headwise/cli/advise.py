@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from headwise.cli.console import UsageError, note, print_json, screen
-from headwise.cli.options import AsJson, tokenizer_name, whole, whole_from
+from headwise.cli.options import (
+    AsJson,
+    option,
+    refuse_unwritable,
+    tokenizer_name,
+    whole,
+    whole_from,
+)
 from headwise.masks import MaskName
 
 if TYPE_CHECKING:
@@ -19,112 +25,106 @@ if TYPE_CHECKING:
 OWN = ("data", "explain", "out", "export", "as_json")
 
 
-def _option(name: str, help_: str, default: str | bool = False) -> typer.models.OptionInfo:
-    return typer.Option(name, help=help_, show_default=default)
-
-
-def _number(
-    name: str, help_: str, reader: Callable[[str], int], default: str | bool = False
-) -> typer.models.OptionInfo:
-    return typer.Option(name, help=help_, parser=reader, metavar="NUMBER", show_default=default)
-
-
 Source = Annotated[
     str | None,
     typer.Argument(
         metavar="SOURCE",
-        help="digits, a file (.npy, .npz, .pt, .pth, .safetensors, .txt), a folder of images, or "
-        "PACKAGE:FUNCTION that returns tokens.",
+        help="digits, a file (.npy, .npz, .pt, .pth, .safetensors, .txt, .md, .py or an image), a "
+        "folder of images or texts, or PACKAGE:FUNCTION that returns tokens.",
         show_default="digits",
     ),
 ]
-Data = Annotated[str | None, _option("--data", "The same as SOURCE.")]
-Config = Annotated[Path | None, _option("--config", "Judge the model of this config.json.")]
+Data = Annotated[str | None, option("--data", "The same as SOURCE.")]
+Config = Annotated[Path | None, option("--config", "Judge the model of this config.json.")]
 Length = Annotated[
     int | None,
-    _number("--length", "Tokens per sequence, such as 512 or 20k.", whole_from(2, 10**12)),
+    option("--length", "Tokens per sequence, such as 512 or 20k.", whole_from(2, 10**12)),
 ]
 Width = Annotated[
     int | None,
-    _number(
+    option(
         "--width",
         "Width of the model.",
         whole_from(2, 10**6),
-        "that of the vectors; 128 for text and ids",
+        default="that of the vectors; 128 for text and ids",
     ),
 ]
 Task = Annotated[
     Literal["classify", "regress", "next-token", "masked-token", "retrieve", "unknown"] | None,
-    _option("--task", "What the model is trained to do.", "inferred"),
+    option("--task", "What the model is trained to do.", default="inferred"),
 ]
 Params = Annotated[
     int | None,
-    _number("--params", "Limit the parameters of the attention layer, such as 20k.", whole_from(1)),
+    option("--params", "Limit the parameters of the attention layer, such as 20k.", whole_from(1)),
 ]
 KvBytes = Annotated[
     int | None,
-    _number("--kv-bytes", "Limit the bytes per token in the KV cache.", whole_from(1)),
+    option("--kv-bytes", "Limit the bytes per token in the KV cache.", whole_from(1)),
 ]
-Heads = Annotated[int | None, _number("--heads", "Fix the number of heads.", whole_from(1, 65_536))]
-Rank = Annotated[int | None, _number("--rank", "Fix the head dimension.", whole_from(1))]
+Heads = Annotated[int | None, option("--heads", "Fix the number of heads.", whole_from(1, 65_536))]
+Rank = Annotated[int | None, option("--rank", "Fix the head dimension.", whole_from(1))]
 MultipleOf = Annotated[
     int,
-    _number("--multiple-of", "Make the head dimension a multiple of this.", whole_from(1), True),
+    option("--multiple-of", "Make the head dimension a multiple of this.", whole_from(1)),
 ]
 Kind = Annotated[
     Literal["mha", "gqa", "mla"] | None,
-    _option(
+    option(
         "--kind",
         "mha: every head has keys and values; gqa: groups share them; mla: latent.",
-        "mha, or the config's",
+        default="mha, or the config's",
     ),
 ]
 Need = Annotated[
     Literal["data", "mixing", "retrieval"],
-    _option(
+    option(
         "--need",
         "What decides the rank: mixing tokens, retrieval of single ones, or what the data show.",
-        True,
     ),
 ]
 Mask = Annotated[
     MaskName | None,
-    _option(
-        "--mask", "causal: a token attends to itself and earlier ones.", "none, or the config's"
+    option(
+        "--mask",
+        "causal: a token attends to itself and earlier ones.",
+        default="none, or the config's",
     ),
 ]
 AnyShape = Annotated[
     bool, typer.Option("--any-shape", help="Allow heads × rank to differ from the width.")
 ]
 Patch = Annotated[
-    int | None, _number("--patch", "For images: side of a patch in pixels.", whole_from(1))
+    int | None, option("--patch", "For images: side of a patch in pixels.", whole_from(1))
 ]
 Size = Annotated[
     int | None,
-    _number(
-        "--size", "For a folder of images: scale them to this side.", whole_from(1), "32 pixels"
+    option(
+        "--size",
+        "For a folder of images: scale them to this side.",
+        whole_from(1),
+        default="32 pixels",
     ),
 ]
 Tokenizer = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--tokenizer",
-        parser=tokenizer_name,
+        "For text: character, word or a tokenizer.json.",
+        tokenizer_name,
         metavar="TEXT",
-        help="For text: character, word or a tokenizer.json.",
-        show_default="word",
+        default="word",
     ),
 ]
 VocabularySize = Annotated[
-    int | None, _number("--vocabulary", "For token ids: how many there are.", whole_from(1))
+    int | None, option("--vocabulary", "For token ids: how many there are.", whole_from(1))
 ]
-Name = Annotated[str | None, _option("--name", "Which array, if SOURCE holds several.")]
-Seed = Annotated[int, _number("--seed", "Seed of the random draws.", whole, True)]
+Name = Annotated[str | None, option("--name", "Which array, if SOURCE holds several.")]
+Seed = Annotated[int, option("--seed", "Seed of the random draws.", whole)]
 Explain = Annotated[bool, typer.Option("--explain", help="Show the curves and every finding.")]
-Out = Annotated[Path | None, _option("--out", "Write an HTML report to this file.")]
+Out = Annotated[Path | None, option("--out", "Write an HTML report to this file.")]
 Export = Annotated[
     Literal["torch", "qwen3", "mistral", "deepseek_v3", "bert", "vit", "timm"] | None,
-    _option("--export", "Print the layer as Python code (torch, timm) or a config (others)."),
+    option("--export", "Print the layer as Python code (torch, timm) or a config (others)."),
 ]
 
 
@@ -168,6 +168,7 @@ def advise(
     asked = dict(locals())  # every option; headwise.advise has parameters of the same names
     own = {option: asked.pop(option) for option in OWN}
     _refuse_contradictions(source, **own)
+    refuse_unwritable(None, out)
     from headwise import advise as advised
     from headwise.cli.progress_bar import progress_bar
 

@@ -21,6 +21,7 @@ from headwise.cli.bound import bound
 from headwise.cli.console import close_quietly, complain, print_in_any_encoding
 from headwise.cli.data import data
 from headwise.cli.demo import demo
+from headwise.cli.interrupts import noted_interrupts
 from headwise.cli.law import law
 from headwise.cli.rank import rank
 from headwise.cli.reduce import reduce
@@ -93,7 +94,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run one verb; each error becomes one line."""
+    """Run one verb; each error becomes one line, and any error after Ctrl-C is a stop."""
+    with noted_interrupts() as interrupted:
+        try:
+            return _answered(arguments)
+        except Exception:
+            if not interrupted():
+                raise
+            complain("stopped")
+            return 130
+
+
+def _answered(arguments: list[str]) -> int:
     try:
         # Without its standalone mode typer leaves the errors to us.
         code = app(arguments or ["--help"], prog_name="headwise", standalone_mode=False)
@@ -120,4 +132,7 @@ def _plain(message: str) -> str:
 def _where_to_read(error: typer.TyperException) -> str:
     """Point to the help of the verb; our own usage errors already say what to do."""
     context = getattr(error, "ctx", None)
-    return f"; see {context.command_path} --help" if context else ""
+    if context is None:
+        return ""
+    end = "" if error.format_message().endswith("?") else ";"
+    return f"{end} see {context.command_path} --help"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from headwise.cli.console import UsageError
-from headwise.cli.options import AsJson, number_above, number_in, whole_from
+from headwise.cli.options import AsJson, number_above, number_in, option, whole_from
 
 if TYPE_CHECKING:
     from headwise import Bound
@@ -16,32 +16,22 @@ if TYPE_CHECKING:
 
 Width = Annotated[
     int,
-    typer.Option(
-        "--width", parser=whole_from(2, 10**6), metavar="NUMBER", help="Width of the model."
-    ),
+    option("--width", "Width of the model.", whole_from(2, 10**6)),
 ]
 Rank = Annotated[
     int,
-    typer.Option(
-        "--rank", parser=whole_from(1), metavar="NUMBER", help="Rank of a head, below the width."
-    ),
+    option("--rank", "Rank of a head, below the width.", whole_from(1)),
 ]
 Heads = Annotated[
     float | None,
-    typer.Option(
-        "--heads",
-        parser=number_in(1),
-        metavar="NUMBER",
-        help="Ask for the least error of this many heads.",
-    ),
+    option("--heads", "Ask for the least error of this many heads.", number_in(1)),
 ]
 Error = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--error",
-        parser=number_above(0, 0.5),
-        metavar="NUMBER",
-        help="Ask for the number of heads that this error needs; at most 0.5.",
+        "Ask for the number of heads that this error needs; at most 0.5.",
+        number_above(0, 0.5),
     ),
 ]
 ValuesOf = Annotated[
@@ -63,8 +53,12 @@ def bound(
 ) -> None:
     """Bound the error of low-rank heads, or the number of heads that an error needs.
 
-    The task is to find the nearest of several tokens. The error is the mean squared error; without
-    heads it is 0.5. Pass --heads or --error; the other one is the answer.
+    The task is to retrieve one token: the nearest of several. The error is the mean squared error;
+    without attention it is 0.5. Pass --heads or --error; the other one is the answer.
+
+    \b
+    headwise bound --width 64 --rank 8 --error 0.1
+    headwise bound --width 64 --rank 16 --heads 4
     """
     if (heads is None) == (error is None):
         got = "neither" if heads is None else "both"
@@ -91,7 +85,8 @@ def _in_words(found: Bound) -> str:
         words = f"{counted(found.heads)} {sizes} {verb} error at least **{found.error:.4g}**"
     else:
         words = f"error {found.error:g} needs at least **{counted(found.heads)}** {sizes}"
-    return f"{words} in {found.width} dimensions (values: {found.values})."
+    scale = "The error is a mean squared error; without attention it is 0.5."
+    return f"{words} in {found.width} dimensions (values: {found.values}).\n{scale}"
 
 
 def counted(heads: int | float) -> str:

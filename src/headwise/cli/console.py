@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import unicodedata
+from logging import ERROR, getLogger
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -24,7 +25,10 @@ _PLAINER = str.maketrans(
             ("┄─━╌═–—−‐‑", "-"),
             ("│┃┆┤├╷╵▏┊", "|"),
             ("└┘┌┐┼┴┬╰╯╭╮", "+"),
-            ("●•▪■█▓▒░▇▆▅▄▃▂▁·", "*"),
+            ("●•▪█▓▒░▇▆▅▄▃▂▁·", "*"),
+            ("◆◇", "#"),
+            ("■", "@"),
+            ("∙", "."),
             ("○◦□", "o"),
             ("‘’", "'"),
             ("“”„", '"'),
@@ -78,16 +82,6 @@ def screen() -> Console:
     return Screen(highlight=False, markup=False, emoji=False)
 
 
-def takes_only_ascii() -> bool:
-    """Return whether the output lacks the marks of plots, as ASCII and cp1252 do."""
-    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
-    try:
-        "◆●┄".encode(encoding)
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
 def emphasised(text: str) -> Text:
     """Make every second part of a text bold, as ``**`` marks it.
 
@@ -120,6 +114,7 @@ def quieten_transformers() -> None:
     except ImportError:
         return
     logging.set_verbosity_error()
+    getLogger("huggingface_hub").setLevel(ERROR)  # it reports every attempt to reach the hub
     logging.disable_progress_bar()
 
 

@@ -45,7 +45,8 @@ def data(folder: Folder = None, as_json: AsJson = False) -> None:
         ]
         print_json({"folder": str(place), "sets": sets})
         return
-    lines = ["digits    found in the package: 1,797 images of 8 × 8, 10 classes"]
+    missing = [] if place.is_dir() else [f"folder {str(place)!r} does not exist"]
+    lines = [*missing, "digits    found in the package: 1,797 images of 8 × 8, 10 classes"]
     for known, path in found.items():
         state = f"found at {path}" if path else f"not in {place}"
         lines.append(f"{known.name:<9} {state}; whole: {known.what} ({known.cite})")

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwise.cli.options import AsJson, figure_file, number_in, whole_from
-from headwise.errors import BadInputError
+from headwise.cli.options import (
+    AsJson,
+    figure_file,
+    number_in,
+    option,
+    refuse_unwritable,
+    whole_from,
+)
 from headwise.masks import MaskName
 
 if TYPE_CHECKING:
@@ -16,46 +22,46 @@ if TYPE_CHECKING:
 
 Length = Annotated[
     int,
-    typer.Option(
+    option(
         "--length",
-        parser=whole_from(2, 10**12),
-        metavar="NUMBER",
-        help="Number of tokens, for example 1024 or 20k.",
-        show_default=False,
+        "Number of tokens, for example 1024 or 20k.",
+        whole_from(2, 10**12),
+        default=False,
     ),
 ]
 HeadDims = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--head-dim",
-        parser=whole_from(1, 10**5),
-        metavar="NUMBER",
-        help="Head dimension to predict the rank for.",
-        show_default="a table of several",
+        "Head dimension to predict the rank for.",
+        whole_from(1, 10**5),
+        default="a table of several",
     ),
 ]
 Fraction = Annotated[
     float,
-    typer.Option(
+    option(
         "--fraction",
-        parser=number_in(0, 1, open_=True),
-        metavar="NUMBER",
-        help="Share of the largest possible rank that counts as enough.",
+        "Share of the barrier that counts as enough.",
+        number_in(0, 1, open_=True),
     ),
 ]
 PlotFile = Annotated[
     Path | None,
-    typer.Option(
-        "--plot",
-        parser=figure_file,
-        metavar="FILE",
-        help="Draw the curve into a .png, .svg or .pdf file.",
-    ),
+    option("--plot", "Draw the curve into a .png, .svg or .pdf file.", figure_file, metavar="FILE"),
 ]
 Masked = Annotated[
     MaskName,
     typer.Option("--mask", help="causal: a token attends to itself and earlier ones."),
 ]
+
+#: What the methods of a prediction are.
+METHODS = {
+    "exact": "a formula",
+    "simulation": "mean of drawn heads",
+    "law": "an approximation",
+    "upper bound": "the law where it is too high",
+}
 
 
 def law(
@@ -68,14 +74,18 @@ def law(
 ) -> None:
     """Predict the rank of a random attention head, as a share of the number of tokens.
 
-    The rank grows with the head dimension towards a barrier that no head passes. The critical head
-    dimension is the first one that reaches --fraction of it.
+    Each token picks the key with the largest score; the rank is the number of keys that are picked.
+    Its mean grows with the head dimension towards a barrier. The critical head dimension is the
+    first one that reaches --fraction of it.
+
+    \b
+    headwise law --length 1024
+    headwise law --length 1024 --head-dim 64 --mask causal
     """
-    if plot is not None:
-        refuse_unwritable(plot)
+    refuse_unwritable(plot)
     import headwise
-    from headwise.cli.console import emphasised, note, print_json, screen, takes_only_ascii
-    from headwise.cli.law_curve import table, terminal_plot
+    from headwise.cli.console import emphasised, note, print_json, screen
+    from headwise.cli.law_report import picture, table
     from headwise.cli.progress_bar import progress_bar
 
     found = headwise.law(length, head_dims, mask, fraction, progress_bar())
@@ -83,7 +93,8 @@ def law(
         print_json(found.as_json() if head_dims is None else _of_one(found))
     elif head_dims is None:
         screen().print(table(found))
-        screen().print(terminal_plot(found, ascii_only=takes_only_ascii()))
+        screen().print(_methods(found))
+        screen().print(picture(found))
     else:
         screen().print(emphasised(_in_words(found)))
     if plot is not None:
@@ -91,15 +102,10 @@ def law(
         note(f"drawn: {plot}")
 
 
-def refuse_unwritable(file: Path) -> None:
-    """Refuse a place that cannot hold the figure, before anything is computed."""
-    if not file.parent.is_dir():
-        raise BadInputError(
-            f"cannot write {file}: there is no folder {file.parent}",
-            hint="choose a folder that exists",
-        )
-    if file.is_dir():
-        raise BadInputError(f"cannot write {file}: it is a folder", hint="choose another name")
+def _methods(found: Law) -> str:
+    """What the words in the column "method" mean, for those that are shown."""
+    shown = {row.method for row in found.rows}
+    return "; ".join(f"{name}: {words}" for name, words in METHODS.items() if name in shown) + ".\n"
 
 
 def _of_one(found: Law) -> dict[str, Any]:
@@ -117,5 +123,7 @@ def _in_words(found: Law) -> str:
         f"A random head of dimension {row.head_dim} uses **{row.ratio:.4g}** ± {row.error:.2g} "
         f"of {found.length} columns ({row.method}{under}).\n"
         f"That is {row.ratio / found.barrier:.0%} of the barrier {found.barrier:.4f}; "
-        f"{found.fraction:.0%} of it needs head dimension **{found.critical_head_dim}**."
+        f"{found.fraction:.0%} of it needs head dimension **{found.critical_head_dim}**.\n"
+        "The columns are those of hardmax, on average; the rank of softmax, which headwise rank "
+        "counts, can be a little higher."
     )

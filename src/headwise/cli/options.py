@@ -4,11 +4,31 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from headwise.checks import spelled_number
+from headwise.errors import ParameterError, UnreadableFileError
+from headwise.whole_files import possible_file
+
+
+def option(
+    name: str,
+    help_: str,
+    reader: Callable[..., Any] | None = None,
+    *,
+    metavar: str = "NUMBER",
+    default: str | bool = True,
+) -> typer.models.OptionInfo:
+    """Return an option; ``reader`` turns its text, named ``metavar`` in the help, into a value."""
+    if reader is None:
+        return typer.Option(name, help=help_, show_default=default)
+    return typer.Option(name, help=help_, parser=reader, metavar=metavar, show_default=default)
+
 
 #: Options that several commands share.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -21,34 +41,24 @@ Model = Annotated[
     ),
 ]
 
-_SUFFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12}
-
 #: How the name of a figure's file may end.
 FIGURES = (".png", ".svg", ".pdf")
 
 
-def number(text: str | int | float) -> float:
+def number(text: str | int | float, such_as: str = "4096, 20k or 1.5M") -> int | float:
     """Read a number that may end in k, M, G or T."""
-    if not isinstance(text, str):
-        return float(text)
-    factor = _SUFFIXES.get(text[-1:].lower(), 1.0)
-    digits = text[:-1] if factor > 1 else text
-    try:
-        found = float(digits) * factor
-    except ValueError:
-        found = math.nan
-    if math.isnan(found):
-        raise typer.BadParameter(f"expected a number such as 4096, 20k or 1.5M, got {text!r}")
+    found = spelled_number(text) if isinstance(text, str) else text
+    if found is None:
+        raise typer.BadParameter(f"expected a number such as {such_as}, got {text!r}")
     return found
 
 
-def whole(text: str | int | float) -> int:
+def whole(text: str | int | float, such_as: str = "4096 or 20k") -> int:
     """Read a whole number that may end in k, M, G or T."""
-    found = number(text)
-    nearest = round(found) if math.isfinite(found) else 0
-    if not math.isclose(found, nearest, rel_tol=1e-12, abs_tol=0):
-        raise typer.BadParameter(f"expected a whole number such as 4096 or 20k, got {text!r}")
-    return nearest
+    found = number(text, such_as)
+    if found != int(found):
+        raise typer.BadParameter(f"expected a whole number such as {such_as}, got {text!r}")
+    return int(found)
 
 
 def whole_from(least: int, most: int | float = math.inf) -> Callable[..., int]:
@@ -59,8 +69,8 @@ def whole_from(least: int, most: int | float = math.inf) -> Callable[..., int]:
     """
 
     def read(text: str | int) -> int:
-        found = whole(text)
-        _refuse_outside(found, least, most)
+        found = whole(text, "4096 or 20k" if most > 10**5 else str(most))
+        _refuse_outside(found, least, most, text)
         return found
 
     return read
@@ -76,14 +86,9 @@ def number_in(
     """
 
     def read(text: str | int | float) -> float:
-        found = number(text)
-        if isinstance(text, str) and math.isinf(found):
-            raise typer.BadParameter(f"expected a finite number, got {text!r}")
-        _refuse_outside(found, least, most)
-        if open_ and found in (least, most):
-            upper = f" and below {most:g}" if math.isfinite(most) else ""
-            raise typer.BadParameter(f"expected a number above {least:g}{upper}, got {found:g}")
-        return found
+        found = number(text, _example(least))
+        _refuse_outside(found, least, most, text, open_ends=2 * open_)
+        return float(found)
 
     return read
 
@@ -96,10 +101,9 @@ def number_above(least: int | float, most: int | float = math.inf) -> Callable[.
     """
 
     def read(text: str | int | float) -> float:
-        found = number_in(least, most)(text)
-        if found == least:
-            raise typer.BadParameter(f"expected a number above {least:g}, got {found:g}")
-        return found
+        found = number(text, _example(least))
+        _refuse_outside(found, least, most, text, open_ends=1)
+        return float(found)
 
     return read
 
@@ -108,11 +112,12 @@ def amount(text: str) -> str:
     """Read a number of things, or a share of them."""
     if not text.endswith("%"):
         return str(whole_from(1)(text))
-    number_above(0, 100)(text[:-1])
+    if not 0 < number(text[:-1], "50") <= 100:
+        raise typer.BadParameter(f"expected a share above 0% and at most 100%, got {text}")
     return text
 
 
-def matching(pattern: str, wanted: str) -> Callable[[str], str]:
+def matching(pattern: str | re.Pattern[str], wanted: str) -> Callable[[str], str]:
     """Return a reader of text of a certain form."""
 
     def read(text: str) -> str:
@@ -123,23 +128,24 @@ def matching(pattern: str, wanted: str) -> Callable[[str], str]:
     return read
 
 
-def device_name(text: str) -> str:
-    """Read the name of a device.
+def passing(check: Callable[[str], Any]) -> Callable[[str], str]:
+    """Return a reader of text that a check of the library accepts.
 
-    >>> device_name("cuda:1")
+    >>> from headwise.devices import device_kind
+    >>> passing(device_kind)("cuda:1")
     'cuda:1'
     """
-    return matching(r"cpu|(cuda|mps)(:\d+)?", "cpu, cuda or cuda:1")(text)
 
+    def read(text: str) -> str:
+        try:
+            check(text)
+        except ParameterError as error:
+            # The message about an option begins with its name.
+            problem = re.sub("^expected `[a-z_]+`", "expected", error.problem)
+            raise typer.BadParameter(problem) from None
+        return text
 
-def cluster_address(text: str) -> str:
-    """Read the address of a Dask cluster.
-
-    >>> cluster_address("local:4")
-    'local:4'
-    """
-    pattern = r"local(:[1-9]\d*)?|(tcp|tls)://[^\s/]+:\d+"
-    return matching(pattern, "local, local:4 or tcp://HOST:PORT")(text)
+    return read
 
 
 def store_place(text: str) -> str:
@@ -173,7 +179,45 @@ def figure_file(text: str | Path) -> Path:
     return file
 
 
-def _refuse_outside(found: int | float, least: int | float, most: int | float) -> None:
-    if not least <= found <= most:
+def refuse_unwritable(figure: Path | None, *files: Path | None) -> None:
+    """Refuse files that cannot be written, before anything is computed."""
+    if figure is not None:
+        possible_file(figure, new_folder=False)
+    for file in files:
+        if file is not None:
+            possible_file(file)
+
+
+def text_in_file(name: str) -> str:
+    """Return the content of the file that ``--text`` names; - is the standard input."""
+    if name == "-":
+        return sys.stdin.read()
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"{name} is no readable UTF-8 file"
+        if isinstance(error, FileNotFoundError):
+            problem = f"there is no file {name}"
+        hint = "pass the path of a UTF-8 text file"
+        raise UnreadableFileError(problem, hint=hint) from None
+
+
+def _example(least: int | float) -> str:
+    """A number that is allowed above this limit."""
+    return "0.1" if least < 0.1 else "4096, 20k or 1.5M"
+
+
+def _refuse_outside(
+    found: int | float, least: int | float, most: int | float, given: object, open_ends: int = 0
+) -> None:
+    """Refuse a number outside a range; of its ends none, the lower or both are left out."""
+    above = found > least if open_ends else found >= least
+    if above and (found < most if open_ends == 2 and math.isfinite(most) else found <= most):
+        return
+    if open_ends:
+        span = f"above {least:,}"
+        if math.isfinite(most):
+            span += f" and {'below' if open_ends == 2 else 'at most'} {most:,}"
+    else:
         span = f"from {least:,} to {most:,}" if math.isfinite(most) else f"of at least {least:,}"
-        raise typer.BadParameter(f"expected a number {span}, got {found:,}")
+    raise typer.BadParameter(f"expected a number {span}, got {given}")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headwise.cli.options import AsJson, matching, number_above, number_in
-from headwise.rank_arguments import refuse_mixtures
-
-#: Rules for masks and tolerances.
-MASK = r"none|((causal(:\d+)?|window:[1-9]\d*)\+?)+"
-TOLERANCE = r"dtype|(absolute:|relative:)?\+?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+from headwise.cli.options import AsJson, matching, number_above, option, passing
+from headwise.masks import MASK_NAME
+from headwise.rank_arguments import refuse_mixtures, tolerance_parts
 
 
 def _optional(help_text: str) -> typer.models.OptionInfo:
@@ -22,17 +18,8 @@ def _optional(help_text: str) -> typer.models.OptionInfo:
 
 def _mask(text: str) -> str:
     """Read the name of a mask, or of a file that is there."""
-    wanted = "none, causal, window:128, causal+window:128 or a file"
-    return text if Path(text).exists() else matching(MASK, wanted)(text)
-
-
-def _tolerance(text: str) -> str:
-    """Read a rule that says which singular values count."""
-    matching(TOLERANCE, "1e-8, relative:1e-6 or dtype")(text)
-    if text != "dtype":
-        kind, _, number = text.rpartition(":")
-        number_in(0, 1 if kind == "relative" else math.inf, open_=True)(number)
-    return text
+    wanted = "none, causal, window:128 (1 or more), causal+window:128 or a file"
+    return text if Path(text).exists() else matching(MASK_NAME, wanted)(text)
 
 
 Source = Annotated[
@@ -56,29 +43,31 @@ Keys = Annotated[Path | None, _optional("The file of keys that goes with --queri
 KeysName = Annotated[str | None, _optional("Which array, if that file holds several.")]
 Temperature = Annotated[
     float | None,
-    typer.Option(
-        parser=number_above(0),
-        metavar="NUMBER",
-        help="With --queries: what q·k is divided by.",
-        show_default="√ of the head dimension",
+    option(
+        "--temperature",
+        "With --queries: what q·k is divided by.",
+        number_above(0),
+        default="√ of the head dimension",
     ),
 ]
 MaskText = Annotated[
     str,
-    typer.Option(
-        parser=_mask,
-        metavar="MASK",
-        help="With --queries or --logits: none, causal, window:128, causal+window:128, or a file "
+    option(
+        "--mask",
+        "With --queries or --logits: none, causal, window:128, causal+window:128, or a file "
         "of booleans (true: may attend) or of floats to add to the logits.",
+        _mask,
+        metavar="MASK",
     ),
 ]
 ToleranceText = Annotated[
     str,
-    typer.Option(
-        parser=_tolerance,
-        metavar="RULE",
-        help="Count singular values of at least this. relative:1e-6 is a share of the largest; "
+    option(
+        "--tolerance",
+        "Count singular values of at least this. relative:1e-6 is a share of the largest; "
         "dtype is the share that the file's dtype rounds away.",
+        passing(tolerance_parts),
+        metavar="RULE",
     ),
 ]
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from headwise.cli.console import UsageError, quieten_transformers
-from headwise.cli.options import AsJson, Model, amount, number_above, whole_from
+from headwise.cli.options import (
+    AsJson,
+    Model,
+    amount,
+    number_above,
+    option,
+    passing,
+    refuse_unwritable,
+    store_place,
+    text_in_file,
+    whole_from,
+)
+from headwise.devices import device_kind
 
 if TYPE_CHECKING:
     from headwise.reduction import Reduction
@@ -27,102 +38,74 @@ Out = Annotated[
 ]
 KvBytes = Annotated[
     str | None,
-    typer.Option(
-        "--kv-bytes",
-        parser=amount,
-        metavar="NUMBER",
-        help="Budget: KV bytes per token, or a share such as 50%.",
-    ),
+    option("--kv-bytes", "Budget: KV bytes per token, or a share such as 50%.", amount),
 ]
 Params = Annotated[
     str | None,
-    typer.Option(
-        "--params",
-        parser=amount,
-        metavar="NUMBER",
-        help="Budget: parameters of the attention, or a share such as 50%.",
-    ),
+    option("--params", "Budget: parameters of the attention, or a share such as 50%.", amount),
 ]
 Keep = Annotated[
     float | None,
-    typer.Option(
-        "--keep",
-        parser=number_above(0, 1),
-        metavar="NUMBER",
-        help="Budget: share of weighted energy each part keeps.",
-    ),
+    option("--keep", "Budget: share of weighted energy each part keeps.", number_above(0, 1)),
 ]
 Rank = Annotated[
     int | None,
-    typer.Option(
-        "--rank", parser=whole_from(1), metavar="NUMBER", help="Budget: one rank for all heads."
-    ),
+    option("--rank", "Budget: one rank for all heads.", whole_from(1)),
 ]
 KeysCut = Annotated[
-    Literal["latent", "pairs"] | None,
+    Literal["latent", "rotated", "pairs"] | None,
     typer.Option(
         "--keys",
-        help="How a decoder's keys are cut: latent (less loss) or pairs (faster decoding).",
+        help="How a decoder's keys are cut: latent loses least, rotated decodes faster, pairs "
+        "drops rotation pairs.",
         show_default="latent",
     ),
 ]
+Only = Annotated[
+    Literal["keys", "values"] | None,
+    typer.Option("--only", help="Cut keys or values alone; the budget is then theirs."),
+]
 Step = Annotated[
     int,
-    typer.Option(
-        "--step", parser=whole_from(1), metavar="NUMBER", help="Make ranks multiples of this."
-    ),
+    option("--step", "Make ranks multiples of this.", whole_from(1)),
 ]
 Tokens = Annotated[
     int,
-    typer.Option(
-        "--tokens",
-        parser=whole_from(1),
-        metavar="NUMBER",
-        help="Calibrate on at most this many tokens.",
-    ),
+    option("--tokens", "Calibrate on at most this many tokens.", whole_from(1)),
 ]
 HeldOut = Annotated[
     int,
-    typer.Option(
-        "--held-out",
-        parser=whole_from(1),
-        metavar="NUMBER",
-        help="Judge on at most this many tokens.",
-    ),
+    option("--held-out", "Judge on at most this many tokens.", whole_from(1)),
 ]
 Length = Annotated[
     int | None,
-    typer.Option(
-        "--length",
-        parser=whole_from(8),
-        metavar="NUMBER",
-        help="Tokens of a sequence.",
-        show_default="512, encoders 64",
-    ),
+    option("--length", "Tokens of a sequence.", whole_from(8), default="512, encoders 64"),
 ]
 Heal = Annotated[
     int,
-    typer.Option(
-        "--heal",
-        parser=whole_from(0),
-        metavar="NUMBER",
-        help="Train the cut layers for this many steps.",
-    ),
+    option("--heal", "Train the cut layers for this many steps.", whole_from(0)),
 ]
 WithCurve = Annotated[bool, typer.Option("--curve", help="Score the model at other budgets too.")]
 Context = Annotated[
     int,
-    typer.Option(
-        "--context",
-        parser=whole_from(0),
-        metavar="NUMBER",
-        help="Tokens in the cache to time decoding; 0: no times.",
-    ),
+    option("--context", "Tokens in the cache to time decoding; 0: no times.", whole_from(0)),
+]
+Device = Annotated[
+    str,
+    option("--device", "Where to compute, such as cuda.", passing(device_kind), metavar="DEVICE"),
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        "--seed", parser=whole_from(0), metavar="NUMBER", help="Seed of the random draws."
+    option("--seed", "Seed of the random draws.", whole_from(0)),
+]
+StorePlace = Annotated[
+    str | None,
+    option(
+        "--store",
+        "Where the result is kept for headwise serve: a path, or postgresql://HOST/DATABASE.",
+        store_place,
+        metavar="PLACE",
+        default=".headwise/results.db",
     ),
 ]
 ReportFile = Annotated[
@@ -139,6 +122,7 @@ def reduce(
     keep: Keep = None,
     rank: Rank = None,
     keys: KeysCut = None,
+    only: Only = None,
     step: Step = 8,
     tokens: Tokens = 8192,
     held_out: HeldOut = 4096,
@@ -146,8 +130,10 @@ def reduce(
     heal: Heal = 0,
     curve: WithCurve = False,
     context: Context = 2048,
+    device: Device = "cpu",
     seed: Seed = 0,
     report: ReportFile = None,
+    store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Cut the attention of a trained model to the rank that it uses, and measure the damage.
@@ -158,25 +144,15 @@ def reduce(
     \b
     headwise reduce model_folder --text text.txt --kv-bytes 50% --out smaller
     """
-    budgets = {"--kv-bytes": kv_bytes, "--params": params, "--keep": keep, "--rank": rank}
-    given = [option for option, value in budgets.items() if value is not None]
-    if len(given) != 1:
-        got = " and ".join(given) or "none"
-        raise UsageError(f"expected one budget of {', '.join(budgets)}, got {got}; pass one")
-    content = _content(text)
+    _one_budget({"--kv-bytes": kv_bytes, "--params": params, "--keep": keep, "--rank": rank})
+    refuse_unwritable(None, report)
+    content = text_in_file(text)
     from headwise.cli.progress_bar import progress_bar
-    from headwise.reduction import CURVE, reduce_model, reduction_page
+    from headwise.reduction import CURVE, Budget, Settings, reduce_model
 
-    quieten_transformers()
-    found = reduce_model(
-        model,
-        content,
-        out=out,
-        kv_bytes=kv_bytes,
-        params=params,
-        keep=keep,
-        rank=rank,
+    settings = Settings(
         keys=keys,
+        only=only,
         step=step,
         tokens=tokens,
         held_out=held_out,
@@ -184,30 +160,45 @@ def reduce(
         heal=heal,
         curve=CURVE if curve else (),
         context=context,
+        device=device,
         seed=seed,
-        progress=progress_bar(),
     )
-    if as_json:
-        from headwise.cli.console import print_json
+    quieten_transformers()
+    budget = Budget(kv_bytes, params, keep, rank)
+    found = reduce_model(model, content, budget, settings, out=out, progress=progress_bar())
+    asked = {**vars(budget), "keys": keys, "only": only, "step": step, "heal": heal}
+    _keep(found, store, model=model, text=content, asked=asked, seed=seed)
+    _show(found, model, report, as_json=as_json)
 
+
+def _one_budget(budgets: dict[str, object]) -> None:
+    given = [name for name, value in budgets.items() if value is not None]
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise UsageError(f"expected one budget of {', '.join(budgets)}, got {got}; pass one")
+
+
+def _keep(found: Reduction, store: str | None, **described: Any) -> None:
+    from headwise.reduction import keep_reduction
+    from headwise.runs import DEFAULT_STORE
+
+    place = DEFAULT_STORE if store is None else store
+    keep_reduction(place, found, command="headwise reduce", **described)
+
+
+def _show(found: Reduction, model: str, report: Path | None, *, as_json: bool) -> None:
+    from headwise.cli.console import note, print_json
+
+    if as_json:
         print_json({"model": model, **found.as_dict()})
     else:
         _print(found)
     if report is not None:
-        from headwise.cli.console import note
+        from headwise.reduction import reduction_page
         from headwise.report import write_page
 
         write_page(reduction_page(found, model), report)
         note(f"report: {report}")
-
-
-def _content(text: str) -> str:
-    if text == "-":
-        return sys.stdin.read()
-    try:
-        return Path(text).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise UsageError(f"--text {text!r} is not a readable UTF-8 file; pass one") from None
 
 
 def _print(found: Reduction) -> None:

@@ -11,13 +11,14 @@ import typer
 from headwise.cli.console import UsageError
 from headwise.cli.options import (
     AsJson,
-    cluster_address,
-    device_name,
     matching,
     number_in,
+    option,
+    passing,
     store_place,
     whole_from,
 )
+from headwise.devices import cluster_address, device_kind
 
 Exhibits = Annotated[
     list[str] | None,
@@ -37,11 +38,11 @@ ScaleName = Annotated[
 ]
 DeviceName = Annotated[
     str,
-    typer.Option(
+    option(
         "--device",
-        parser=device_name,
+        "Where to compute: cpu or cuda. On cuda, runs train together.",
+        passing(device_kind),
         metavar="DEVICE",
-        help="Where to compute: cpu or cuda. On cuda, runs train together.",
     ),
 ]
 FromRecords = Annotated[
@@ -56,47 +57,48 @@ TakeRecords = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--only",
-        parser=matching("[^=]+=.*", "FIELD=VALUE such as layers=3"),
+        "Run only what has this value, such as layers=3.",
+        matching("[^=]+=.*", "FIELD=VALUE such as layers=3"),
         metavar="FIELD=VALUE",
-        help="Run only what has this value, such as layers=3.",
     ),
 ]
 Seconds = Annotated[
     float | None,
-    typer.Option(
-        parser=number_in(0),
-        metavar="NUMBER",
-        help="Start nothing new after this many seconds. Run again to continue.",
+    option(
+        "--seconds",
+        "Start nothing new after this many seconds. Run again to continue.",
+        number_in(0),
     ),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(
-        parser=cluster_address,
+    option(
+        "--cluster",
+        "Compute on a Dask cluster: local, local:4 or tcp://HOST:PORT.",
+        passing(cluster_address),
         metavar="ADDRESS",
-        help="Compute on a Dask cluster: local, local:4 or tcp://HOST:PORT.",
-        show_default="processes of this machine",
+        default="processes of this machine",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
-        parser=whole_from(1),
-        metavar="NUMBER",
-        help="How many processes compute and draw.",
-        show_default="one per processor",
+    option(
+        "--workers",
+        "How many processes compute and draw.",
+        whole_from(1),
+        default="one per processor",
     ),
 ]
 StorePlace = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--store",
-        parser=store_place,
+        "Where answers are kept: a path, or postgresql://HOST/DATABASE.",
+        store_place,
         metavar="PLACE",
-        help="Where answers are kept: a path, or postgresql://HOST/DATABASE.",
-        show_default=".headwise/results.db",
+        default=".headwise/results.db",
     ),
 ]
 OutFolder = Annotated[

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headwise.cli.console import UsageError, quieten_transformers
-from headwise.cli.options import AsJson, Model, figure_file, store_place, whole_from
+from headwise.cli.options import (
+    AsJson,
+    Model,
+    figure_file,
+    option,
+    refuse_unwritable,
+    store_place,
+    text_in_file,
+    whole_from,
+)
 
 if TYPE_CHECKING:
     from headwise.probing import Inputs, Scan
@@ -27,26 +36,19 @@ Layers = Annotated[
 Heads = Annotated[str | None, typer.Option("--heads", help="Which heads, for example 0,2-3.")]
 Length = Annotated[
     int,
-    typer.Option(
-        "--length", parser=whole_from(2), metavar="NUMBER", help="Use at most this many tokens."
-    ),
+    option("--length", "Use at most this many tokens.", whole_from(2)),
 ]
 Batch = Annotated[
     int,
-    typer.Option(
-        "--batch", parser=whole_from(1), metavar="NUMBER", help="Number of sequences or images."
-    ),
+    option("--batch", "Number of sequences or images.", whole_from(1)),
 ]
 AgainstInit = Annotated[
     bool, typer.Option("--against-init", help="Measure an untrained copy of the model too.")
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(
-        "--plot",
-        parser=figure_file,
-        metavar="FILE",
-        help="Draw the heat map into a .png, .svg or .pdf file.",
+    option(
+        "--plot", "Draw the heat map into a .png, .svg or .pdf file.", figure_file, metavar="FILE"
     ),
 ]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the rows as CSV.")]
@@ -55,12 +57,12 @@ Out = Annotated[
 ]
 StorePlace = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--store",
-        parser=store_place,
+        "Where rows are kept as they are measured: a path, or postgresql://HOST/DATABASE.",
+        store_place,
         metavar="PLACE",
-        help="Where rows are kept as they are measured: a path, or postgresql://HOST/DATABASE.",
-        show_default=".headwise/results.db",
+        default=".headwise/results.db",
     ),
 ]
 
@@ -90,6 +92,7 @@ def scan(
     \b
     headwise scan model_folder --text text.txt --plot ranks.png
     """
+    refuse_unwritable(plot, csv, out)
     chosen_layers, chosen_heads = _layers(layers), _numbers("--heads", heads)
     found = _found(
         model,
@@ -127,28 +130,22 @@ def _inputs(
     length: int,
     batch: int,
 ) -> Inputs:
-    given = [text is not None or images is not None, ids is not None, at_random]
-    if sum(given) != 1:
+    named = {"--text": text, "--images": images, "--ids": ids, "--random": at_random or None}
+    given = [option for option, value in named.items() if value is not None]
+    if not given:
         raise UsageError("pass --text FILE, --images FOLDER, --ids FILE or --random")
+    if len(given) > 1 and given != ["--text", "--images"]:
+        raise UsageError(f"expected one input, got {' and '.join(given)}; pass one")
     from headwise.probing import Inputs
 
     return Inputs(
-        text=None if text is None else _content(text),
+        text=None if text is None else text_in_file(text),
         images=images,
         ids=ids,
         random=0 if at_random else None,
         length=length,
         batch=batch,
     )
-
-
-def _content(text: str) -> str:
-    if text == "-":
-        return sys.stdin.read()
-    try:
-        return Path(text).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise UsageError(f"--text {text!r} is not a readable UTF-8 file; pass one") from None
 
 
 def _layers(given: str | None) -> list[int | str] | None:

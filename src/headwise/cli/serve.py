@@ -6,16 +6,11 @@ from typing import Annotated
 
 import typer
 
-from headwise.cli.options import store_place, whole_from
+from headwise.cli.options import option, store_place, whole_from
 
 Port = Annotated[
     int,
-    typer.Option(
-        "--port",
-        parser=whole_from(0, 65535),
-        metavar="NUMBER",
-        help="Port to listen on; 0 chooses a free one.",
-    ),
+    option("--port", "Port to listen on; 0 chooses a free one.", whole_from(0, 65535)),
 ]
 Host = Annotated[
     str,
@@ -23,12 +18,12 @@ Host = Annotated[
 ]
 Place = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--store",
-        parser=store_place,
+        "Store of scans and exhibits: a path, or postgresql://HOST/DATABASE.",
+        store_place,
         metavar="PLACE",
-        help="Store of scans and exhibits: a path, or postgresql://HOST/DATABASE.",
-        show_default="local results",
+        default="local results",
     ),
 ]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,14 +12,15 @@ import typer
 from headwise.cli.console import UsageError
 from headwise.cli.options import (
     AsJson,
-    cluster_address,
-    device_name,
     figure_file,
     number_above,
-    number_in,
+    option,
+    passing,
+    refuse_unwritable,
     tokenizer_name,
     whole_from,
 )
+from headwise.devices import cluster_address, device_kind
 
 if TYPE_CHECKING:
     from headwise import HeadGeometry
@@ -30,8 +30,8 @@ Data = Annotated[
     str | None,
     typer.Argument(
         metavar="DATA",
-        help="digits, a file of images (b, c, side, side) or ids, a text file, or a folder of "
-        "images or texts with a subfolder for each class.",
+        help="digits, a file of images (b, c, side, side), ids or text, a folder of images or "
+        "texts with a subfolder for each class, or PACKAGE:FUNCTION.",
     ),
 ]
 Labels = Annotated[Path | None, typer.Option("--labels", help="A file of class numbers (b).")]
@@ -57,61 +57,46 @@ Candidates = Annotated[
 ]
 
 
-def _number(name: str, reader: Callable[..., Any], help_: str) -> typer.models.OptionInfo:
-    return typer.Option(name, parser=reader, metavar="NUMBER", help=help_)
-
-
-Width = Annotated[int, _number("--width", whole_from(1), "Width of the model.")]
-Depth = Annotated[int, _number("--depth", whole_from(1), "Layers of the built-in model.")]
-Patch = Annotated[int | None, _number("--patch", whole_from(1), "Side of a patch of an image.")]
-Size = Annotated[int | None, _number("--size", whole_from(1), "Scale images of a folder to this.")]
-Length = Annotated[int | None, _number("--length", whole_from(1), "Tokens of a text.")]
+Width = Annotated[int, option("--width", "Width of the model.", whole_from(1))]
+Depth = Annotated[int, option("--depth", "Layers of the built-in model.", whole_from(1))]
+Patch = Annotated[int | None, option("--patch", "Side of a patch of an image.", whole_from(1))]
+Size = Annotated[int | None, option("--size", "Scale images of a folder to this.", whole_from(1))]
+Length = Annotated[int | None, option("--length", "Tokens of a text.", whole_from(1))]
 Tokenizer = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--tokenizer",
-        parser=tokenizer_name,
+        "For text: character, word or a tokenizer.json.",
+        tokenizer_name,
         metavar="TEXT",
-        help="For text: character, word or a tokenizer.json.",
     ),
 ]
-Steps = Annotated[int, _number("--steps", whole_from(1), "Steps of a full training run.")]
-Batch = Annotated[int, _number("--batch", whole_from(1), "Samples of a step.")]
-Rate = Annotated[float, _number("--rate", number_above(0), "Largest learning rate.")]
-Seeds = Annotated[int, _number("--seeds", whole_from(2), "Seeds per geometry, at least 2.")]
+Steps = Annotated[int, option("--steps", "Steps of a full training run.", whole_from(1))]
+Batch = Annotated[int, option("--batch", "Samples of a step.", whole_from(1))]
+Rate = Annotated[float, option("--rate", "Largest learning rate.", number_above(0))]
+Seeds = Annotated[int, option("--seeds", "Seeds per geometry, at least 2.", whole_from(2))]
 Minutes = Annotated[
     float,
-    typer.Option(
-        "--minutes",
-        parser=number_in(0),
-        metavar="NUMBER",
-        help="Stop after this many minutes.",
-        show_default="no limit",
-    ),
+    option("--minutes", "Stop after this many minutes.", number_above(0), default="no limit"),
 ]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Keep checkpoints here; run again to continue.")
 ]
-Device = Annotated[
-    str, typer.Option("--device", parser=device_name, metavar="DEVICE", help="cpu or cuda.")
-]
+Device = Annotated[str, option("--device", "cpu or cuda.", passing(device_kind), metavar="DEVICE")]
 Cluster = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--cluster",
-        parser=cluster_address,
+        "Train on a Dask cluster: local, local:4 or tcp://HOST:PORT.",
+        passing(cluster_address),
         metavar="ADDRESS",
-        help="Train on a Dask cluster: local, local:4 or tcp://HOST:PORT.",
     ),
 ]
 Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML report.")]
 Plot = Annotated[
     Path | None,
-    typer.Option(
-        "--plot",
-        parser=figure_file,
-        metavar="FILE",
-        help="Draw the curves into a .png, .svg or .pdf file.",
+    option(
+        "--plot", "Draw the curves into a .png, .svg or .pdf file.", figure_file, metavar="FILE"
     ),
 ]
 
@@ -153,6 +138,7 @@ def trial(
     from headwise.cli.progress_bar import progress_bar
 
     _refuse_odd_options(data, build, batches, labels)
+    refuse_unwritable(plot, html)
     named = None if candidates is None else _geometries(candidates, width)
     bounds: dict[str, Any] = {"minutes": minutes, "folder": folder, "cluster": cluster}
     bounds["progress"] = progress_bar()
@@ -193,7 +179,9 @@ def _geometries(text: str, width: int) -> list[HeadGeometry]:
     for word in text.split(","):
         found_sizes = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)(?:/([1-9]\d*))?", word.strip())
         if found_sizes is None:
-            raise UsageError(f"expected --candidates such as 4x16,8x8 or 4x8/16, got {word!r}")
+            raise UsageError(
+                f"expected --candidates such as 4x16,8x8 or 4x8/16 of numbers above 0, got {word!r}"
+            )
         heads, qk_rank, v_rank = found_sizes.groups()
         sizes = int(heads), int(heads), int(qk_rank), int(v_rank or qk_rank)
         found.append(HeadGeometry(width, *sizes))
@@ -204,10 +192,10 @@ def _show(found: Trial, html: Path | None, plot: Path | None, as_json: bool) -> 
     from headwise.cli.console import note, print_json, screen
 
     if plot is not None:
-        from headwise.report import render, save_rendered
+        from headwise.report import save
 
-        (drawn,) = save_rendered(render(found.plot(), [plot.suffix]), plot.with_suffix(""))
-        note(f"figure: {drawn}")
+        save(found.plot(), plot)
+        note(f"figure: {plot}")
     if html is not None:
         note(f"report: {found.report(html)}")
     if as_json:

@@ -6,11 +6,12 @@ from headwise.report.rendering import (
     inline_svg,
     render,
     render_all,
-    save_figure,
+    save,
     save_rendered,
     svg_element,
 )
-from headwise.report.tables import Table
+from headwise.report.tables import Table, data_frame
+from headwise.report.terminal import terminal_plot
 
 __all__ = [
     "Curve",
@@ -18,13 +19,15 @@ __all__ = [
     "Panel",
     "Section",
     "Table",
+    "data_frame",
     "draw",
     "inline_svg",
     "page",
     "render",
     "render_all",
-    "save_figure",
+    "save",
     "save_rendered",
     "svg_element",
+    "terminal_plot",
     "write_page",
 ]

@@ -7,7 +7,7 @@ give the same file, byte for byte.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,6 +30,7 @@ Number = float | int
 
 _STYLE: dict[Any, Any] = {
     "figure.dpi": 160,
+    "savefig.dpi": 160,
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -72,6 +73,11 @@ class Line:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @classmethod
+    def of(cls, points: Mapping[Any, Number]) -> Line:
+        """Make a line from heights by their places."""
+        return cls(tuple(points), tuple(points.values()))
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ def draw(panels: Sequence[Panel]) -> Any:
         panels: What to draw.
 
     Returns:
-        The matplotlib figure.
+        A matplotlib ``Figure`` with one axes for each panel.
 
     Example:
         >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))

@@ -52,7 +52,7 @@ def page(
         summary: A table at the top.
 
     Returns:
-        HTML.
+        An HTML document as one string.
 
     Example:
         >>> text = page("Report", "What was found.", [Section("Table 1", ("All < 1.",))])
@@ -73,7 +73,7 @@ def write_page(text: str, path: str | os.PathLike[str]) -> Path:
         path: The file to write.
 
     Returns:
-        The path.
+        The path of the file that was written.
 
     Example:
         >>> import tempfile

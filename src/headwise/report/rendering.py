@@ -15,9 +15,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from headwise.errors import ExecutorError
+from headwise.errors import BadInputError, ExecutorError
 from headwise.report.figures import Panel, draw, in_style
-from headwise.whole_files import write_whole
+from headwise.whole_files import possible_file, write_whole
 
 #: The files written for each figure.
 FORMATS = (".png", ".svg", ".pdf")
@@ -86,24 +86,38 @@ def render_all(wanted: Sequence[Sequence[Panel]], processes: int = 1) -> Iterato
         ) from None
 
 
-def save_figure(figure: Any, stem: str | os.PathLike[str]) -> list[Path]:
-    """Write a figure as PNG, SVG and PDF.
+def save(figure: Any, file: str | os.PathLike[str] | None) -> Any:
+    """Save a figure, and return it.
 
     Args:
         figure: A matplotlib figure.
-        stem: The path without extension.
+        file: A name ending in .png, .svg or .pdf, in a folder that exists. None saves nothing.
 
     Returns:
-        The paths of the files.
+        The figure.
+
+    Raises:
+        BadInputError: If the file cannot be written or its name ends in something else.
 
     Example:
         >>> import tempfile
         >>> from headwise.report import Curve, Line
         >>> panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-        >>> [path.name for path in save_figure(draw([panel]), Path(tempfile.mkdtemp()) / "line")]
-        ['line.png', 'line.svg', 'line.pdf']
+        >>> file = Path(tempfile.mkdtemp()) / "line.svg"
+        >>> len(save(draw([panel]), file).axes), file.exists()
+        (1, True)
     """
-    return save_rendered(render(figure), stem)
+    if file is None:
+        return figure
+    path = possible_file(Path(file), new_folder=False)
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise BadInputError(
+            f"expected a figure's name to end in .png, .svg or .pdf, got {path.name!r}",
+            hint="choose one of these endings",
+        )
+    write_whole(path, render(figure, [ending])[ending], hint="choose another folder to write to")
+    return figure
 
 
 def save_rendered(files: Rendered, stem: str | os.PathLike[str]) -> list[Path]:
@@ -137,7 +151,7 @@ def inline_svg(figure: Any) -> str:
         figure: A matplotlib figure.
 
     Returns:
-        The element.
+        The element as a string that starts with ``<svg``.
 
     Example:
         >>> from headwise.report import Curve, Line
@@ -155,7 +169,7 @@ def svg_element(files: Rendered) -> str:
         files: The bytes of each file, by extension.
 
     Returns:
-        The element.
+        The element as a string, without the XML header.
 
     Example:
         >>> svg_element({".svg": b"<?xml?><svg></svg>"})
@@ -170,13 +184,10 @@ def _drawn(panels: Sequence[Panel]) -> Rendered:
 
 
 def _laid_out(figure: Any) -> Any:
-    """Fix the layout, and return the box in inches that holds everything.
+    """Return the box in inches that holds everything, and fix the layout.
 
     matplotlib would do both again for each format. Text is measured as SVG writes it, without
     rounding to pixels.
-
-    Returns:
-        The box.
     """
     from matplotlib import rcParams
     from matplotlib.backends.backend_svg import FigureCanvasSVG

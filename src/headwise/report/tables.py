@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, needs_extra
 
 Cell = str | int | float | None
 
@@ -54,11 +54,17 @@ class Table:
                 )
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Table:
+    def of(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        stressed: frozenset[tuple[int, int]] = frozenset(),
+        title: str = "",
+    ) -> Table:
         """Make a table from rows of names and values, with a column for each name."""
         rows = list(rows)
         columns = tuple({name: None for row in rows for name in row})
-        return cls(columns, tuple(tuple(row.get(name) for name in columns) for row in rows))
+        cells = tuple(tuple(row.get(name) for name in columns) for row in rows)
+        return cls(columns, cells, stressed, title)
 
     def text(self) -> str:
         """Return the table for a terminal or a log; highlighted cells end with a star."""
@@ -78,7 +84,7 @@ class Table:
         """Return the table for a Markdown file; highlighted cells are bold.
 
         Returns:
-            Markdown.
+            One line for the header, one for the alignment, and one for each row.
 
         Example:
             >>> print(Table(("n", "rank"), ((100, 0.5),), frozenset({(0, 1)})).markdown())
@@ -95,7 +101,7 @@ class Table:
         """Return the table for a page; highlighted cells have the class ``stressed``.
 
         Returns:
-            HTML.
+            One ``<table>`` element as a string.
 
         Example:
             >>> Table(("n",), ((1,),), frozenset({(0, 0)})).html().partition("<tbody>")[2]
@@ -128,6 +134,30 @@ class Table:
     def _is_numeric(self, column: int) -> bool:
         values = [row[column] for row in self.rows if row[column] is not None]
         return bool(values) and all(isinstance(value, int | float) for value in values)
+
+
+def data_frame(rows: Iterable[Mapping[str, Any]], columns: list[str] | None = None) -> Any:
+    """Return rows as a pandas DataFrame; pandas is imported only here.
+
+    Args:
+        rows: Names and values of each row.
+        columns: The names of the columns; by default those of the rows.
+
+    Returns:
+        A DataFrame.
+
+    Raises:
+        MissingExtraError: If pandas is not installed.
+
+    Example:
+        >>> data_frame([{"n": 100, "rank": 59}, {"n": 200, "rank": 118}]).shape
+        (2, 2)
+    """  # noqa: DOC501
+    try:
+        import pandas
+    except ImportError:
+        raise needs_extra("pandas", "frames") from None
+    return pandas.DataFrame(list(rows), columns=columns)
 
 
 def _shown(value: Cell) -> str:
