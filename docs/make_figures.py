@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from headwise.theory.harmonics import heads_needed
+from headwise.theory.law_formula import critical_head_dim, law_share
 from headwise.theory.scaling import saturation_constant, scaling
-from headwise.theory.under_mask import critical_head_dim, law_share
 
 HERE = Path(__file__).parent
 RECORD = HERE.parent / "benchmarks" / "records" / "law_cpu_202611.json"

@@ -32,6 +32,7 @@ which file has it.
 |:--|:--|
 | checked | a [statement](theorems.md) with a simulation that meets its hypothesis and a violator |
 | finding | checked, and print has an error or a limit: see the end of [Theorems](theorems.md) |
+| replaced by | a statement of ours that proves what print does not |
 | exhibit | an [exhibit](exhibits.md) computed from recorded rows, at the scale that is named |
 | in code | a definition; the file implements it |
 | absent | neither; the reason follows |
@@ -77,7 +78,8 @@ def _counts(found: Sequence[dict[str, Any]]) -> str:
 
 
 def _row(entry: dict[str, Any]) -> tuple[str, ...]:
-    files = [f"`theory/statements/{_file(one)}`" for one in _statements(entry)]
+    statements = [*_statements(entry), *_statements(entry, "replaced_by")]
+    files = [f"`theory/statements/{_file(one)}`" for one in statements]
     modules = {one.name: one.module for one in ENTRIES}
     files += [f"`papers/{modules[name]}.py`" for name in _exhibits(entry)]
     files += [f"`{path}`" for path in entry.get("code", [])]
@@ -86,6 +88,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
 
 def _state(entry: dict[str, Any]) -> str:
     parts = [_checked(one) for one in _statements(entry)]
+    parts += [f"replaced by: {_link(one)}" for one in _statements(entry, "replaced_by")]
     parts += [line for name in _exhibits(entry) for line in _verdicts(name)]
     if _is_absent(entry):
         parts.append(f"absent: {entry['absent']}")
@@ -96,9 +99,9 @@ def _is_absent(entry: dict[str, Any]) -> bool:
     return "absent" in entry and not _exhibits(entry)
 
 
-def _statements(entry: dict[str, Any]) -> list[Statement]:
+def _statements(entry: dict[str, Any], field: str = "statements") -> list[Statement]:
     known = {one.label: one for one in STATEMENTS}
-    return [known[label] for label in entry.get("statements", [])]
+    return [known[label] for label in entry.get(field, [])]
 
 
 def _exhibits(entry: dict[str, Any]) -> list[str]:
@@ -109,7 +112,11 @@ def _exhibits(entry: dict[str, Any]) -> list[str]:
 
 def _checked(statement: Statement) -> str:
     kind = "finding" if statement.finding else "checked"
-    return f"{kind}: [{statement.label}](theorems.md#{statement.slug})"
+    return f"{kind}: {_link(statement)}"
+
+
+def _link(statement: Statement) -> str:
+    return f"[{statement.label}](theorems.md#{statement.slug})"
 
 
 @cache

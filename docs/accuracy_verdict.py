@@ -1,0 +1,177 @@
+"""The verdict: does rank at initialisation foretell where accuracy saturates after training?
+
+Everything is computed from recorded rows. A setting is one set with one family of geometries. With
+the number of heads fixed the question is where accuracy stops improving; with the width fixed, at
+which head dimension it is best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import torch
+
+from foretelling import Predicted, Verdict, compare_predictors, doublings, judged
+from headwise.advice.curves import curve_of_ratios, our_saturation
+from headwise.advice.rule import SLACK
+from headwise.papers.catalogue import chosen
+from headwise.papers.critical import critical_of
+from headwise.papers.exhibit import Answers, Scale
+from headwise.papers.kinds.rank_rows import Coordinate, Pooled
+from headwise.papers.kinds.real_ranks import READINGS
+from headwise.papers.rank2026.accuracy_and_rank import Trained, trained_of
+from headwise.papers.rank2026.recipes import HEADS, REVIEWS, WIDTHS, Family, Study
+from headwise.papers.recorded import recorded, recorded_scales
+from headwise.papers.saturation import Stop, best_head_dim, stops_improving
+from headwise.runs import Row
+
+#: The exhibits whose rows hold every setting, and their studies.
+STUDIES = {
+    "rank2026/figure_3a": (REVIEWS,),
+    "rank2026/table_3": tuple(Study(name, WIDTHS) for name in ("cifar10", "cifar100", "svhn")),
+    "rank2026/figure_11": (Study("cifar10", HEADS),),
+    "rank2026/figure_12": (Study("cifar100", HEADS),),
+    "rank2026/figure_13": (Study("svhn", HEADS),),
+}
+
+#: The scales that count, the most faithful first.
+SCALES = (Scale.PAPER, Scale.GPU)
+
+PAPER_RULES = {start: f"the paper's rule, {words}" for start, words in READINGS.items()}
+OUR_RULE = "our rule, the model's own initialisation"
+CONSTANT = "the same for every set"
+
+#: Settings that must decide before a rule is judged as a whole.
+FEWEST_SETTINGS = 3
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One set with one family of geometries: what was found, and what rules said.
+
+    Attributes:
+        name: The set and the family, in words.
+        heads_fixed: Whether the heads, and not the width, are the same for all geometries.
+        stop: Where accuracy stops improving, or is best.
+        rules: The head dimension of each rule; infinity above the grid, None if it is silent.
+        predictors: How well each predictor tells accuracy; empty if the data are too few.
+    """
+
+    name: str
+    heads_fixed: bool
+    stop: Stop
+    rules: Mapping[str, float | None]
+    predictors: Mapping[str, Predicted]
+
+    def verdict(self, rule: str) -> Verdict:
+        """Whether a rule's head dimension lies in the interval."""
+        return judged(self.rules.get(rule), self.stop)
+
+    def distance(self, rule: str) -> float | None:
+        """How far a rule's head dimension is from the one found, in doublings."""
+        return doublings(self.rules.get(rule), self.stop)
+
+
+def paper_rule(points: Mapping[Coordinate, Pooled]) -> float | None:
+    """The paper's critical head dimension: the row above the first gain of about 0.01."""
+    if len(points) < 2:
+        return None
+    return float(critical_of(points) or math.inf)
+
+
+def our_rule(rows: Sequence[Row]) -> float | None:
+    """The head dimension that ``advise`` takes as saturated on these ranks of several seeds."""
+    dims, seeds = (sorted({row[name] for row in rows}) for name in ("head_dim", "seed"))
+    if len(dims) < 2 or len(seeds) < 2:
+        return None
+    found = {(row["seed"], row["head_dim"]): row["mean"] for row in rows}
+    ratios = torch.tensor([[found[s, d] for d in dims] for s in seeds], dtype=torch.float64)
+    curve = curve_of_ratios(ratios, tuple(dims), rows[0]["tokens"])
+    return float(our_saturation(curve, SLACK) or math.inf)
+
+
+def setting_of(found: Trained, family: Family) -> Setting | None:
+    """What a family's rows say; None if nothing of it is trained."""
+    accuracies = found.accuracies(family)
+    if not accuracies:
+        return None
+    ranks = {start: found.rank_points(family, start) for start in READINGS}
+    rules = {PAPER_RULES[start]: paper_rule(points) for start, points in ranks.items()}
+    rules[OUR_RULE] = our_rule(found.rank_rows(family, "model"))
+    question = best_head_dim if family.heads is None else stops_improving
+    return Setting(
+        found.label(family),
+        family.heads is not None,
+        question(accuracies),
+        rules,
+        compare_predictors(accuracies, _predictors(found, family, ranks)),
+    )
+
+
+def _predictors(
+    found: Trained, family: Family, ranks: Mapping[str, Mapping[Coordinate, Pooled]]
+) -> dict[str, dict[int, float]]:
+    """The value of each predictor at every trained head dimension; ranks if all are measured."""
+    parameters = found.parameters(family)
+    known: dict[str, dict[int, float]] = {
+        f"rank, {READINGS[start]}": {dim: points[dim].mean for dim in parameters}
+        for start, points in ranks.items()
+        if parameters.keys() <= points.keys()
+    }
+    known["log₂ d_h"] = {dim: math.log2(dim) for dim in parameters}
+    if len(set(parameters.values())) > 1:
+        known["log₂ of the parameters"] = {d: math.log2(n) for d, n in parameters.items()}
+    known["a constant"] = dict.fromkeys(parameters, 1.0)
+    return known
+
+
+def with_constant(settings: Sequence[Setting]) -> list[Setting]:
+    """Add the simplest rule: the median of what was found in the other settings of its kind."""
+    found = []
+    for one in settings:
+        others = [
+            other.stop.head_dim
+            for other in settings
+            if other is not one
+            and other.heads_fixed == one.heads_fixed
+            and other.stop.head_dim is not None
+        ]
+        constant = float(median(others)) if others else None
+        found.append(replace(one, rules={**one.rules, CONSTANT: constant}))
+    return found
+
+
+def verdict_on(rule: str, settings: Sequence[Setting]) -> str:
+    """Judge a rule over all settings, in words."""
+    verdicts = [one.verdict(rule) for one in settings]
+    agreeing, deciding = verdicts.count("agrees"), len(verdicts) - verdicts.count("undecided")
+    if deciding < FEWEST_SETTINGS:
+        return (
+            f"undecided: it agrees in {agreeing} of the {deciding} settings that decide, and "
+            f"{FEWEST_SETTINGS} are needed"
+        )
+    word = {0: "does not hold", deciding: "holds"}.get(agreeing, "holds in part")
+    return f"{word}: it agrees in {agreeing} of the {deciding} settings that decide"
+
+
+def recorded_settings() -> tuple[list[Setting], list[str]]:
+    """Every setting of which something is recorded, and the names of the others."""
+    found: list[Setting] = []
+    absent: list[str] = []
+    for name, studies in STUDIES.items():
+        (exhibit,) = chosen([name])
+        scale = next((s for s in SCALES if s in recorded_scales(exhibit)), Scale.GPU)
+        there = scale in recorded_scales(exhibit)
+        answers = Answers(scale, tuple(recorded(exhibit, scale).values()) if there else ())
+        for study in studies:
+            trained = trained_of(study, answers)
+            for family in study.families:
+                setting = setting_of(trained, family)
+                if setting is None:
+                    absent.append(trained.label(family))
+                else:
+                    found.append(setting)
+    return with_constant(found), absent
