@@ -22,12 +22,12 @@ from headwise import __version__
 from headwise.randomness import stream
 from headwise.spectra import Absolute, Estimate, LogWeights, count
 from headwise.theory.ensembles import IndependentHead
+from headwise.theory.expected import expected_rank
 from headwise.theory.fluctuation import corrected_law
+from headwise.theory.law_formula import law_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
-from headwise.theory.prediction import predict_ratio
 from headwise.theory.softening import softmax_ratio
-from headwise.theory.under_mask import law_share
 
 RECORD = Path(__file__).parent / "records" / "law_cpu_202611.json"
 SEED = 2026
@@ -74,7 +74,7 @@ def small_dims():
         for dim in (1, 2, 3, 5, 8, 12, 15):
             draws = max(4, min(4000, 2**16 // n))
             seen = simulate_ratio(IndependentHead(n, dim), draws, SEED)
-            found = predict_ratio(n, dim)
+            found = expected_rank(n, dim)
             rows.append(row(n, dim, seen, predicted=found.ratio, method=found.method))
             print(rows[-1], flush=True)
     return rows

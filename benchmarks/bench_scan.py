@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.recording import code_version
+from benchmarks.recording import provenance
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -140,7 +140,7 @@ def time_argmax(device: str, small: bool) -> dict[str, Any]:
 
 
 def _timed_cut(q: Tensor, k: Tensor, cut: tuple[int, ...]) -> float | str:
-    from headwise.attention.operator_triton import Sizes, argmax
+    from headwise.attention.streaming_triton import Sizes, argmax
 
     try:
         return seconds(lambda: argmax(q[None], k[None], causal=False, sizes=Sizes(*cut)), 2)
@@ -248,8 +248,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    made: dict[str, Any] = {"code": code_version(), "torch": torch.__version__}
-    made["device"] = torch.cuda.get_device_name() if given.device == "cuda" else "cpu"
+    made: dict[str, Any] = {"provenance": provenance(given.device, "named in each part", 0)}
     for name in given.only.split(","):
         start = time.perf_counter()
         try:

@@ -26,7 +26,7 @@ from headwise.data.official import (
     read_imdb,
     read_svhn,
 )
-from headwise.data.text import Vocabulary
+from headwise.data.text import Vocabulary, encode_all
 from headwise.errors import UnreadableFileError
 
 READERS = {"cifar10": read_cifar10, "cifar100": read_cifar100, "svhn": read_svhn, "imdb": read_imdb}
@@ -60,7 +60,7 @@ def _words(found: TextSet) -> Arrays:
     vocabulary = Vocabulary.of("\n".join(texts["train"]), "word")
     arrays: Arrays = {}
     for key, own in texts.items():
-        ids, lengths = vocabulary.encode_all(own, IMDB_LENGTH)
+        ids, lengths = encode_all(vocabulary.encode, own, IMDB_LENGTH)
         arrays[f"x_{key}"] = ids.numpy().astype(np.uint16)
         arrays[f"n_{key}"] = lengths.numpy().astype(np.uint16)
         arrays[f"y_{key}"] = getattr(found, key).labels.astype(np.uint8)

@@ -53,7 +53,7 @@ def _vision(dataset: str, width: int, epochs: int, **changes: Any) -> Plan:
 def _runs() -> dict[str, tuple[Plan, list[HeadGeometry]]]:
     found: dict[str, tuple[Plan, list[HeadGeometry]]] = {}
     # The epochs of scale gpu in papers/rank2026/recipes.py: a test holds them equal.
-    for dataset, epochs in (("cifar10", 58), ("cifar100", 250), ("svhn", 250)):
+    for dataset, epochs in (("cifar10", 58), ("cifar100", 100), ("svhn", 100)):
         for width in (192, 384):
             found[f"{dataset}-{width}"] = (_vision(dataset, width, epochs), fixed_width(width))
         both = [g for heads in (4, 8) for g in fixed_heads(192, heads)]

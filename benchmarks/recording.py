@@ -8,6 +8,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import date
@@ -108,6 +109,13 @@ def write_record(folder: Path, topic: str, record: dict[str, object], table: str
     facts = "\n".join(f"- {key}: {value}" for key, value in record["provenance"].items())
     path.with_suffix(".md").write_text(f"# {topic}\n\n{facts}\n\n{table}\n")
     return path
+
+
+def write_whole(path: Path, report: dict[str, Any]) -> None:
+    """Write a JSON file whole or not at all, while it may be read or its writer killed."""
+    draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    draft.write_text(json.dumps(report, indent=1) + "\n")
+    draft.replace(path)
 
 
 def markdown_table(rows: list[dict[str, object]]) -> str:

@@ -6,7 +6,7 @@
 Writes src/headwise/theory/low_dims.json: E[rank]/n, its standard error and the law, for head
 dimensions 3 to 15 and lengths from 2 to 2²⁰, where no formula is accurate. Under a causal mask, in
 low_dims_causal.json, there is none for 1 and 2 either, and every row is drawn, up to 2¹⁴.
-``headwise.theory.ready`` interpolates between them. A cell whose simulation is refused is null.
+``headwise.theory.expected`` interpolates between them. A cell whose simulation is refused is null.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from headwise.errors import TooLargeError
 from headwise.masks import MaskName
 from headwise.spectra import Estimate
 from headwise.theory.ensembles import IndependentHead
+from headwise.theory.law_formula import law_share
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
-from headwise.theory.under_mask import law_share
 
 FOLDER = Path(__file__).parents[1] / "src" / "headwise" / "theory"
 SEED = 2026

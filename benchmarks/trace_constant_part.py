@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 
 from headwise.data import FarthestNeighbour
+from headwise.devices import refuse_absent
 from headwise.models import NeighbourShape
 from headwise.models.norms import UnitNorm
 from headwise.report import Table
-from headwise.training.device import refuse_absent
 from scripts import run_script
 
 #: The paper has 16 points and 8 copies; its MLP is this wide at every width.

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from headwise.checks import one_of, positive, share, whole
+from headwise.checks import fraction, one_of, positive, quantity, spelled_number, whole
+from headwise.cli import options
 from headwise.errors import BadInputError, ParameterError
 
 NOT_NUMBERS = ["7", None, True, [3], math.nan]
@@ -35,6 +36,38 @@ def test_whole_numbers_outside_a_range():
         whole("width", 11, 2, 10)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("20k", 20_000),
+        ("20K", 20_000),
+        ("20m", 20_000_000),
+        ("1.5M", 1_500_000),
+        ("1.1k", 1_100),
+        ("7B", 7_000_000_000),
+        ("2T", 2 * 10**12),
+        ("1e6", 1_000_000),
+        ("1,000", 1_000),
+        ("12,345,678", 12_345_678),
+        ("1_000", 1_000),
+        (" 64 ", 64),
+        (str(2**63 + 1), 2**63 + 1),
+    ],
+)
+def test_numbers_are_spelled_alike_in_python_and_on_the_command_line(text, value):
+    assert spelled_number(text) == quantity("width", text) == options.whole(text) == value
+    assert type(quantity("width", text)) is int
+
+
+@pytest.mark.parametrize(
+    "text", ["", "k", "5kk", "M5", "1,5", "1,0000", ",5", "inf", "nan", "1e400", "9" * 400]
+)
+def test_what_spells_no_number(text):
+    assert spelled_number(text) is None
+    with pytest.raises(ParameterError, match=f"expected a whole number for width, got {text!r}"):
+        quantity("width", text)
+
+
 @pytest.mark.parametrize("value", [*NOT_NUMBERS, 0, -1, math.inf])
 def test_what_is_not_positive(value):
     with pytest.raises(ParameterError, match="expected a positive temperature, got "):
@@ -44,7 +77,7 @@ def test_what_is_not_positive(value):
 @pytest.mark.parametrize("value", [*NOT_NUMBERS, 0, 1, -0.5, 2])
 def test_what_is_not_a_share(value):
     with pytest.raises(ParameterError, match="expected fraction between 0 and 1, got "):
-        share("fraction", value)
+        fraction("fraction", value)
 
 
 def test_choices():

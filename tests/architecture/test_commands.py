@@ -50,6 +50,20 @@ def test_ci_runs_every_test():
     assert script.read_text().rstrip().splitlines()[-1] == "make test-all"
 
 
+def test_what_python_compiles_is_kept():
+    """Many machines set this variable; then every process compiles torch again, for seconds."""
+    done = subprocess.run(
+        ["make", "--no-print-directory", "--eval", "show-variables: ; @env", "show-variables"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "KEPT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "KEPT=1" in done.stdout
+    assert "PYTHONDONTWRITEBYTECODE" not in done.stdout
+
+
 def test_every_target_is_phony_or_a_file():
     phony = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.M).group(1).split())
     targets = set(re.findall(r"^([\w.-]+):", MAKEFILE, re.M)) - {".PHONY"}

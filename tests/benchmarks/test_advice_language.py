@@ -221,6 +221,33 @@ def test_recall_asks_for_the_value_that_followed_the_key():
         assert told[told.index(int(flat[place])) + 1] == answer
 
 
+def test_mixed_recall_repeats_pairs_in_training_and_not_in_validation():
+    task = TASKS["associative-mixed-w128-n64"]
+    loaded = task.load(None, "cpu")
+    trained, validated = loaded.batch(0, 0).ids[:, :32:2], loaded.validation().ids[:, :32:2]
+    distinct = [len(set(row.tolist())) for row in trained]
+    assert min(distinct) == 1 and max(distinct) == 16
+    assert {len(set(row.tolist())) for row in validated} == {16}
+    assert int(loaded.batch(0, 0).answers.max()) < task.shape.outputs
+
+
+def test_jobs_run_in_the_order_they_are_named(tmp_path):
+    given = command(tmp_path, "--jobs", "sorting-w128-n128:width,copying-w128-n256:width")
+    assert [job.task.source for job in language.chosen(given)] == ["sorting", "copying"]
+
+
+def test_rank_moves_apart_from_the_usual_heads():
+    found = {m.geometry for m in JOBS["prose-next-token-w256-n512:apart"].members()}
+    assert {g for g in found if g.heads == 4} == {
+        Geometry(4, 16, 64),
+        Geometry(4, 32, 64),
+        Geometry(4, 64, 32),
+        Geometry(4, 32, 96),
+    }
+    costs = [SHAPE.attention_parameters(Geometry(4, *ranks)) for ranks in ((32, 96), (64, 64))]
+    assert costs[0] == costs[1]
+
+
 def test_sorting_shows_the_answers_so_far_and_asks_for_the_next():
     batch = sorting(16)(2, torch.Generator().manual_seed(1))
     for row in range(2):

@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from headwise.errors import UnreadableFileError
 from headwise.probing import views
 from headwise.training import Saving
+from headwise.training.ensemble import Ensemble
 
 SMALL = BENCHES["farthest-planted-4"]
 
@@ -40,7 +41,7 @@ def test_heads_keep_exactly_the_rank_and_width_the_sweep_names(name):
     assert {g.heads * g.qk_rank for g in split} == {bench.shape.width}
     half = max(g.parameters for g in fixed) / 2
     assert {g.parameters for g in bench.geometries("half")} == {half}
-    assert [g.qk_rank for g in fixed] == [r for r in RANKS if r <= bench.shape.width]
+    assert [g.qk_rank for g in fixed] == list(bench.ranks)
     assert all(g.qk_rank == g.v_rank for g in (*fixed, *split))
     assert all(g.v_rank == bench.shape.width for g in bench.geometries("single"))
 
@@ -82,10 +83,10 @@ def test_a_stopped_sweep_resumes_from_its_checkpoint(tiny, tmp_path, monkeypatch
     more = ("--sweeps", "heads", "--ranks", "2", "--together", "2")
     sweep.sweep(given(tmp_path / "whole", *more))
     kept, steps = tmp_path / "kept", []
-    advance = sweep.Ensemble.advance
+    advance = Ensemble.advance
 
     def stopped(ensemble):
-        if len(steps) == 4:  # two cells, two steps of three
+        if len(steps) == 4:  # the first cell is done, the second has taken one step of three
             raise KeyboardInterrupt
         steps.append(ensemble)
         advance(ensemble)
@@ -93,7 +94,7 @@ def test_a_stopped_sweep_resumes_from_its_checkpoint(tiny, tmp_path, monkeypatch
     usual = Saving.in_folder
     monkeypatch.setattr(Saving, "in_folder", lambda *place: replace(usual(*place), seconds=-1))
     with monkeypatch.context() as patched:
-        patched.setattr(sweep.Ensemble, "advance", stopped)
+        patched.setattr(Ensemble, "advance", stopped)
         with pytest.raises(KeyboardInterrupt):
             sweep.sweep(given(tmp_path / "parts", *more, "--checkpoints", str(kept)))
     assert len(list(kept.glob("*.pt"))) == 2

@@ -1,0 +1,57 @@
+"""Every result refuses a file it cannot draw into in one line, and a command does so at once."""
+
+import pytest
+import torch
+
+from headwise import bound, count, law, measure, rank
+from headwise.attention import HeadGeometry, mha
+from headwise.errors import BadInputError
+from headwise.probing import scan
+
+EYE = torch.eye(3, dtype=torch.float64)
+RESULTS = {
+    "Counts": lambda: count(EYE),
+    "Measurement": lambda: measure(EYE),
+    "Ranks": lambda: rank(EYE),
+    "Scan": lambda: scan(mha(HeadGeometry.free(width=4, heads=1, rank=2)), torch.randn(1, 3, 4)),
+    "Law": lambda: law(64, [16]),
+    "Bound": lambda: bound(64, 8, heads=8),
+}
+
+
+@pytest.mark.parametrize("made", RESULTS.values(), ids=RESULTS)
+def test_a_figure_in_no_folder_is_refused_in_one_line(made, tmp_path):
+    with pytest.raises(BadInputError, match="there is no folder") as refused:
+        made().plot(file=tmp_path / "nowhere" / "figure.png")
+    assert "\n" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("law", "--length", "64", "--plot", "nowhere/a.png"),
+        ("scan", "model", "--random", "--plot", "nowhere/a.png"),
+        ("scan", "model", "--random", "--csv", "text.txt/rows.csv"),
+        ("scan", "model", "--random", "--out", "folder"),
+        ("trial", "digits", "--plot", "nowhere/a.png"),
+        ("trial", "digits", "--html", "folder"),
+        ("advise", "--out", "text.txt/report.html"),
+        ("reduce", "model", "--text", "text.txt", "--rank", "2", "--report", "folder"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(
+    command, tmp_path, monkeypatch, capsys
+):
+    from headwise.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.txt").touch()
+    with pytest.raises(SystemExit) as stopped:
+        main(list(command))
+    out, err = capsys.readouterr()
+    # There is no model: the file is refused before the model is looked for.
+    assert (stopped.value.code, out) == (1, "")
+    assert err.startswith("headwise: cannot write")
+    assert err.count("\n") == 1
