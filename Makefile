@@ -2,7 +2,9 @@
 # Each creates .venv when it is missing and installs exactly what constraints.txt says.
 PYTHON ?= python3
 BIN := .venv/bin
-# Python compiles what it imports; compiling every file of every package takes a minute.
+# Python compiles what it imports; compiling every file of every package takes a minute. It must be
+# allowed to keep the result: the tests start some hundred processes, and most of them import torch.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := @$(BIN)/pip --disable-pip-version-check install --no-compile --quiet --quiet -c constraints.txt
 
 .PHONY: demo test test-all quick-tests all-tests coverage check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records attack
@@ -48,7 +50,10 @@ contract: .venv/.develops
 	$(BIN)/lint-imports --no-cache
 
 docs: .venv/.documents
+	$(BIN)/python docs/make_law_page.py
 	$(BIN)/zensical build --clean --strict
+	# Opened from a folder, without a server, the site reads its search index as a script.
+	(printf 'var __index = '; cat site/search.json) > site/search.js
 
 bench-rank: .venv/.develops
 	$(BIN)/python benchmarks/bench_rank.py
@@ -81,7 +86,7 @@ bench-training: .venv/.develops
 bench-exhibits: .venv/.develops
 	$(BIN)/python benchmarks/bench_exhibits.py
 
-# Certified counts, damaged files and kills; MINUTES and SEED may be given.
+# Certified counts, damaged files, kills, disks, processes, the page; MINUTES and SEED may be given.
 MINUTES ?= 3
 SEED ?= 0
 attack: .venv/.develops
@@ -102,6 +107,7 @@ verify-records: .venv/.develops
 .venv/.develops: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing headwise and what its tests need (a few minutes the first time)"
 	$(PIP) -e '.[dev]'
+	$(PIP) --no-deps timm  # the torchvision that it asks for does not load beside the CPU's torch
 	@touch $@ .venv/.runs
 
 .venv/.documents: pyproject.toml constraints.txt | .venv/bin/python

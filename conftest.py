@@ -26,7 +26,16 @@ SLOW = (
     "tests/runs/test_executors.py",
     "tests/runs/test_how_to.py",
     "tests/golden/test_golden.py",
+    "tests/architecture/test_types.py",
     "tests/cli/test_manners.py",
+    "tests/cli/test_reproduce.py::test_the_star",
+    "tests/cli/test_reproduce.py::test_the_summary_of_several",
+    "tests/cli/test_scan.py::test_every_output",
+    "tests/cli/test_errors.py::test_processes",
+    "tests/report/test_report.py::test_processes",
+    "tests/runs/test_store.py::test_ten_thousand",
+    "tests/spectra/test_certificates.py::test_adversarial_families_are_counted_correctly[42]",
+    "tests/spectra/test_certificates.py::test_adversarial_families_are_counted_correctly[84]",
     "tests/test_readme.py",
     "tests/test_layers_page.py",
     "tests/training/test_page.py",
@@ -39,7 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of slow files, so that ``-m "not slow"`` leaves them out."""
     for item in items:
         # ``everything`` reproduces every exhibit in miniature.
-        if item.nodeid.startswith(SLOW) or "everything" in getattr(item, "fixturenames", ()):
+        whole = "everything" in getattr(item, "fixturenames", ())
+        if whole or item.nodeid.startswith(SLOW) or "killed" in item.name:
             item.add_marker(pytest.mark.slow)
 
 
