@@ -17,7 +17,7 @@ from pathlib import Path
 
 from headwise.attention.masks import Causal
 from headwise.errors import TooLargeError
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 from headwise.spectra import Estimate
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.law_formula import law_share

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from headwise.theory.harmonics import heads_needed
+from headwise.theory.harmonic_bound import heads_needed
 from headwise.theory.law_formula import critical_head_dim, law_share
 from headwise.theory.scaling import saturation_constant, scaling
 

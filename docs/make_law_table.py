@@ -10,7 +10,7 @@ import json
 import sys
 from typing import get_args
 
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 from headwise.web.law_table import FILE, HEAD_DIMS, LENGTHS, computed
 
 

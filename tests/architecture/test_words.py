@@ -49,4 +49,4 @@ def test_archaic_words_are_noticed():
 
 def test_texts_are_found():
     names = {path.name for path in texts()}
-    assert {"README.md", "log.md", "masks.py", "dominant.c", "Makefile"} <= names
+    assert {"README.md", "log.md", "mask_names.py", "dominant.c", "Makefile"} <= names

@@ -114,7 +114,7 @@ def test_a_form_of_nothing_has_no_size():
 
 
 def test_pairs_come_no_lower_than_their_bound():
-    from headwise.theory.harmonics import error_lower_bound
+    from headwise.theory.harmonic_bound import error_lower_bound
 
     spec = TrainPairs(width=4, heads=4, steps=200, batch=64, evaluation=256, learning_rate=0.03)
     row = spec.ask()[0]

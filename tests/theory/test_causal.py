@@ -10,7 +10,7 @@ from scipy import special
 
 from headwise.attention.masks import Causal, SlidingWindow
 from headwise.errors import BadInputError, TooLargeError
-from headwise.masks import checked_mask
+from headwise.mask_names import checked_mask
 from headwise.theory.causal import causal_share
 from headwise.theory.ensembles import IndependentHead
 from headwise.theory.expected import LAW_ERROR, expected_rank, ready_ratio

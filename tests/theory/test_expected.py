@@ -17,7 +17,7 @@ from headwise.spectra import Estimate
 from headwise.theory import bound, expected_rank, law, montecarlo
 from headwise.theory.expected import formula_ratio, ready_ratio
 from headwise.theory.fluctuation import corrected_law
-from headwise.theory.harmonics import Values, error_lower_bound, heads_needed
+from headwise.theory.harmonic_bound import Values, error_lower_bound, heads_needed
 from headwise.theory.law_formula import barrier_ratio, critical_head_dim, law_share
 from headwise.theory.planar import line_ratio, plane_ratio
 from headwise.theory.softening import softmax_ratio

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from headwise.errors import ParameterError
-from headwise.theory.harmonics import Values, log_heads_needed
+from headwise.theory.harmonic_bound import Values, log_heads_needed
 from headwise.theory.heads_by_rank import log_heads_by_rank
 
 

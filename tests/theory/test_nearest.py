@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 from headwise.errors import BadInputError
 from headwise.randomness import stream
-from headwise.theory.harmonics import Values, error_lower_bound
+from headwise.theory.harmonic_bound import Values, error_lower_bound
 from headwise.theory.nearest import best_weights_error, majority_vote_error, majority_vote_limit
 from headwise.theory.separation import (
     high_accuracy_regime,
@@ -93,7 +93,7 @@ def test_outside_their_hypotheses_the_theorems_refuse(work):
 
 def test_the_computable_bound_obeys_the_first_regimes_shape():
     """Heads for error c/(d+1) at fixed r grow exponentially in d in both."""
-    from headwise.theory.harmonics import log_heads_needed
+    from headwise.theory.harmonic_bound import log_heads_needed
 
     ours = [log_heads_needed(d, 1, 0.05 / (d + 1)) for d in (16, 32, 64)]
     printed = [high_accuracy_regime(d, 1).log_heads for d in (16, 32, 64)]

@@ -12,7 +12,7 @@ from torch.distributions import MultivariateNormal, kl_divergence
 from headwise.attention.constructions import BiasedNeighbours, TwoLayerVote, nearest_neighbour
 from headwise.spectra import Estimate
 from headwise.theory import barrier, separation
-from headwise.theory.harmonics import Values, energies, error_at, error_lower_bound
+from headwise.theory.harmonic_bound import Values, energies, error_at, error_lower_bound
 from headwise.theory.law_formula import column_share
 from headwise.theory.nearest import (
     majority_vote_error,

@@ -22,7 +22,7 @@ from headwise.advice.tokens.source import Reading
 from headwise.checks import of_type, one_of, quantity, whole
 from headwise.errors import ParameterError
 from headwise.hugging_face.config import ModelConfig, read_config
-from headwise.masks import MaskName, checked_mask
+from headwise.mask_names import MaskName, checked_mask
 from headwise.progress import SILENT, Progress
 
 #: Largest values: with data, of the law, and of a budget.

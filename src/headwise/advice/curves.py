@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 from headwise.shapes import Float
 from headwise.theory.expected import UPPER_BOUND, ready_ratio
 from headwise.theory.law_formula import ACCURATE_FROM, barrier_ratio

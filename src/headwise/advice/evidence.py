@@ -26,7 +26,7 @@ from headwise.advice.tokens.statistics import TokenStatistics, token_statistics
 from headwise.advice.tokens.token_set import TokenSet, as_seen
 from headwise.attention import as_mask
 from headwise.attention.scores import logits
-from headwise.masks import MaskName, checked_mask
+from headwise.mask_names import MaskName, checked_mask
 from headwise.progress import SILENT, Progress, tracked
 from headwise.randomness import stream, stream_seed
 from headwise.shapes import Float

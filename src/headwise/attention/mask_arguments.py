@@ -19,7 +19,7 @@ from headwise.attention.masks import (
     SlidingWindow,
 )
 from headwise.errors import BadInputError, ParameterError
-from headwise.masks import MASK_NAME
+from headwise.mask_names import MASK_NAME
 
 MaskLike = Mask | Tensor | str
 

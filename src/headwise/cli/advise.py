@@ -16,7 +16,7 @@ from headwise.cli.options import (
     whole,
     whole_from,
 )
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 
 if TYPE_CHECKING:
     from headwise.advice import Advice

@@ -15,7 +15,7 @@ from headwise.cli.options import (
     refuse_unwritable,
     whole_from,
 )
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 
 if TYPE_CHECKING:
     from headwise import Law

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headwise.cli.options import AsJson, matching, number_above, option, passing
-from headwise.masks import MASK_NAME
+from headwise.mask_names import MASK_NAME
 from headwise.rank_arguments import refuse_mixtures, tolerance_parts
 
 

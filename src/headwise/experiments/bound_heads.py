@@ -37,7 +37,7 @@ class BoundHeads(Spec, frozen=True):
 
     def ask(self) -> Row:
         """Return the bound, the plateau and the logarithm of the number of heads needed."""
-        from headwise.theory.harmonics import (
+        from headwise.theory.harmonic_bound import (
             Values,
             energies,
             error_lower_bound,

@@ -39,7 +39,7 @@ class RandomHeads(Spec, frozen=True):
 
     def ask(self) -> Row:
         """Return the error, and its standard error if it was sampled."""
-        from headwise.theory.harmonics import Values
+        from headwise.theory.harmonic_bound import Values
         from headwise.theory.nearest import best_weights_error, random_heads_error
 
         if self.counted == "difference":

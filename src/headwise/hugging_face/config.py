@@ -28,7 +28,7 @@ from headwise.hugging_face.sizes import (
     sliding_window,
     told_sizes,
 )
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 
 WIDTH = ("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "hidden_dim", "model_dim")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 
 HEADS = (
     "num_attention_heads",

@@ -18,7 +18,7 @@ import numpy as np
 
 from headwise.checks import one_of, whole
 from headwise.errors import ParameterError
-from headwise.masks import MaskName, checked_mask
+from headwise.mask_names import MaskName, checked_mask
 from headwise.progress import SILENT, Progress
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.law_formula import ACCURATE_FROM, barrier_ratio, law_share

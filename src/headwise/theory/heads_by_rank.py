@@ -1,7 +1,7 @@
 """The heads that an error needs, for many ranks at once: what a moved slider asks.
 
-``harmonics.log_heads_needed`` finds a root for each rank. Here the bound is taken on one grid of
-degrees: the low ones one by one, the high ones by a trapezoid rule in log ℓ. On the grid it is
+``harmonic_bound.log_heads_needed`` finds a root for each rank. Here the bound is taken on one grid
+of degrees: the low ones one by one, the high ones by a trapezoid rule in log ℓ. On the grid it is
 piecewise linear in the number of heads, so the piece that holds the error gives the answer.
 """
 
@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from headwise.errors import ParameterError
-from headwise.theory.harmonics import Values, log_coefficient, log_dimension, log_reach
+from headwise.theory.harmonic_bound import Values, log_coefficient, log_dimension, log_reach
 from headwise.theory.number_types import Real, Whole
 
 #: Odd degrees that are summed one by one, and the grid of log ℓ beyond them.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.errors import ParameterError
-from headwise.masks import MaskName, checked_mask
+from headwise.mask_names import MaskName, checked_mask
 from headwise.progress import SILENT, Progress, tracked
 from headwise.report import data_frame, save
 from headwise.theory.expected import (

@@ -12,7 +12,7 @@ import numpy as np
 
 from headwise.checks import fraction, whole
 from headwise.errors import BadInputError
-from headwise.masks import MaskName, checked_mask
+from headwise.mask_names import MaskName, checked_mask
 from headwise.theory.causal import causal_share
 from headwise.theory.number_types import MAX_HEAD_DIM, Real, Whole, Wholes, cells
 from headwise.theory.picking import key_norms

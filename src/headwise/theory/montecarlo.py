@@ -18,7 +18,7 @@ from headwise.attention.masks import EVERYTHING, Causal, Mask
 from headwise.attention.operator import streaming_argmax
 from headwise.checks import positive, whole
 from headwise.errors import BadInputError, TooLargeError
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 from headwise.progress import SILENT, Progress, tracked
 from headwise.randomness import stream
 from headwise.shapes import Float, Int

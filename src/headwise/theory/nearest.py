@@ -18,7 +18,7 @@ from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.shapes import Float
 from headwise.spectra import Estimate
-from headwise.theory.harmonics import Values, log_coefficient, log_dimension
+from headwise.theory.harmonic_bound import Values, log_coefficient, log_dimension
 from headwise.theory.number_types import Whole
 from headwise.theory.numerics import rule_between
 

@@ -1,7 +1,7 @@
 """The heads paper's separation theorems, with their universal constants as arguments.
 
 The theorems say how fast the number of heads must grow. Their constants are not printed, so they
-give no numbers by themselves; ``harmonics`` does, and ``statements`` compares the two.
+give no numbers by themselves; ``harmonic_bound`` does, and ``statements`` compares the two.
 
 The second half of this file is the biased target f*. Head j of ``square_wave`` returns x₁ when
 x₁ᵀy + b_j > x₂ᵀy and x₂ otherwise, and f* adds these answers with alternating signs. Along
@@ -20,7 +20,7 @@ from scipy import special
 
 from headwise.checks import positive, whole
 from headwise.errors import BadInputError
-from headwise.theory.harmonics import Values, log_dimension, log_reach
+from headwise.theory.harmonic_bound import Values, log_dimension, log_reach
 from headwise.theory.number_types import Real, Whole
 from headwise.theory.numerics import crossing
 
@@ -89,7 +89,7 @@ def biased_error_lower_bound(
 ) -> float:
     """The least error of exp(``log_heads``) rank-r heads on f*, whatever the size of V_h.
 
-    ½ Σ_ℓ E[λ_ℓ²] max(0, N − H·M), the bound of ``harmonics`` with the coefficients of the
+    ½ Σ_ℓ E[λ_ℓ²] max(0, N − H·M), the bound of ``harmonic_bound`` with the coefficients of the
     square wave, averaged over |y|. It is ours: the printed theorem depends on max‖V_h‖.
     """
     d = whole("the width", width, 3)

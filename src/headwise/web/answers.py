@@ -10,7 +10,7 @@ from typing import Any
 
 import headwise
 from headwise.errors import BadInputError, ParameterError
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 
 #: Longest head that is simulated for its picture.
 MOST_PICTURED = 256

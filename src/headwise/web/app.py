@@ -22,7 +22,7 @@ from starlette.responses import RedirectResponse, StreamingResponse
 
 from headwise.errors import HeadwiseError, ParameterError
 from headwise.faces import spoken
-from headwise.masks import checked_mask
+from headwise.mask_names import checked_mask
 from headwise.progress import Progress
 from headwise.version import __version__
 from headwise.web import answers, law_table

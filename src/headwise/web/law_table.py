@@ -13,7 +13,7 @@ from typing import Any
 
 import headwise
 from headwise.errors import BadInputError
-from headwise.masks import MaskName
+from headwise.mask_names import MaskName
 
 FILE = Path(__file__).with_name("law.json")
 

@@ -8,7 +8,7 @@ from headwise.papers.heads2024.table_models import few_and_low, heads_of
 from headwise.papers.reproduction import Wanted, from_records
 from headwise.runs import Record, Records
 from headwise.runs.attempt import attempt
-from headwise.theory.harmonics import Values, error_lower_bound
+from headwise.theory.harmonic_bound import Values, error_lower_bound
 from papers.heads2024.inventing import (
     FIGURE_CONSTRUCTION,
     FIGURE_LOWER_BOUND,

@@ -15,7 +15,7 @@ from headwise.advice.question import (
 )
 from headwise.advice.rule import whole_dimension
 from headwise.geometry import HeadGeometry, LatentGeometry, divisors, usual
-from headwise.theory.harmonics import error_lower_bound
+from headwise.theory.harmonic_bound import error_lower_bound
 
 #: A lower bound on the lookup error below this says nothing.
 NEGLIGIBLE = 0.0005

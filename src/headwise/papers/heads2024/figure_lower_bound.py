@@ -14,7 +14,7 @@ from headwise.papers.heads2024.schedules import PAIRS
 from headwise.papers.kinds.trained_rows import diverged_remark, seeds_by, trained_curve
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
-from headwise.theory.harmonics import Values, error_lower_bound, heads_needed
+from headwise.theory.harmonic_bound import Values, error_lower_bound, heads_needed
 
 WIDTHS = (8, 16, 32, 64)
 HEADS = (1, 4, 16, 64, 256, 1024)

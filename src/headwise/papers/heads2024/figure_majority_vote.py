@@ -7,7 +7,7 @@ from headwise.papers.exhibit import Answers, Claim, Exhibit, Scale, grid
 from headwise.papers.kinds.check import Check, RowPanel
 from headwise.report import Table
 from headwise.runs import Row, Spec
-from headwise.theory.harmonics import error_lower_bound
+from headwise.theory.harmonic_bound import error_lower_bound
 
 HEADS = (1, 5, 21, 101, 401, 1001)
 

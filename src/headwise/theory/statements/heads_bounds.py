@@ -13,7 +13,7 @@ from headwise.attention.constructions import BiasedNeighbours, nearest_neighbour
 from headwise.randomness import stream
 from headwise.spectra import Estimate
 from headwise.theory import separation
-from headwise.theory.harmonics import Values, error_at
+from headwise.theory.harmonic_bound import Values, error_at
 from headwise.theory.nearest import heads_error, neighbours
 from headwise.theory.numerics import crossing
 from headwise.theory.statements.statement import (

@@ -10,7 +10,7 @@ from scipy import special
 
 from headwise.randomness import stream
 from headwise.spectra import Estimate
-from headwise.theory.harmonics import (
+from headwise.theory.harmonic_bound import (
     Values,
     energies,
     log_coefficient,

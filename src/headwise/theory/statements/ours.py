@@ -11,7 +11,7 @@ from headwise.randomness import stream
 from headwise.spectra import Estimate
 from headwise.theory import barrier
 from headwise.theory.ensembles import Entries, IndependentHead, normal, orthonormal
-from headwise.theory.harmonics import Values, error_lower_bound
+from headwise.theory.harmonic_bound import Values, error_lower_bound
 from headwise.theory.law_formula import column_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.nearest import heads_error

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from headwise.checks import one_of, whole
 from headwise.errors import ParameterError
 from headwise.report import data_frame, save
-from headwise.theory.harmonics import Values, error_at, error_lower_bound, heads_needed
+from headwise.theory.harmonic_bound import Values, error_at, error_lower_bound, heads_needed
 from headwise.theory.number_types import Real, Whole
 
 ValueClass = Literal["any", "identity"]

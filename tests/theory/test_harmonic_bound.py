@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 from headwise.errors import BadInputError, TooLargeError
-from headwise.theory.harmonics import (
+from headwise.theory.harmonic_bound import (
     Values,
     energies,
     error_lower_bound,
