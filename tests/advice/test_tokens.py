@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from headwise.advice.tokens.statistics import effective_dimension, token_statistics
 from headwise.advice.tokens.token_set import TokenSet, as_seen, token_set, with_vocabulary
@@ -47,6 +48,29 @@ def test_orthonormal_and_uncentred_tokens_are_told_apart():
     assert found.effective_dimension == pytest.approx(15)
     shifted = TokenSet(torch.eye(16).double().expand(3, -1, -1) + 5, 16, "given")
     assert token_statistics(shifted, 0).mean_share > 0.9 > found.mean_share
+
+
+class Largest(TorchDispatchMode):
+    """Note the bytes of the largest tensor that is made inside."""
+
+    bytes = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor) and not func.is_view:
+            self.bytes = max(self.bytes, made.nbytes)
+        return made
+
+
+def test_many_vectors_are_checked_and_used_without_a_copy_of_them_all():
+    """A file of 1 GB took 3.4 GB: every number in float64, and once more without its sign."""
+    values = torch.randn(900, 128, 128, generator=torch.Generator().manual_seed(0))
+    with Largest() as seen:
+        found = token_set(values, 32)
+        some = found.chosen(torch.arange(3))
+    assert found.values.data_ptr() == values.data_ptr()
+    assert some.values.dtype == torch.float64
+    assert seen.bytes < values.nbytes / 3
 
 
 def test_vectors_keep_the_dimension_they_came_with():

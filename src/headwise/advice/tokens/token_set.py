@@ -22,13 +22,16 @@ ID_WIDTH, MOST_TABLE = 128, 2**28
 #: Larger token values make scores that float64 cannot hold.
 LARGEST_VALUE = 1e100
 
+#: Numbers that are checked at a time, so that a large file needs no memory beside itself.
+CHECKED_AT_ONCE = 2**22
+
 
 @dataclass(frozen=True, eq=False)
 class TokenSet:
     """Sequences of tokens, and how a model embeds them into ``width`` dimensions.
 
-    ``values`` holds vectors (b, n, c), or ids (b, n) below ``vocabulary``. Vectors pass a linear
-    map ("linear") or are already embedded ("given"). ``declared`` is the size of the vocabulary
+    ``values`` holds vectors (b, n, c) in the dtype they came in, or ids (b, n) below
+    ``vocabulary``. Vectors pass a linear map ("linear") or are already embedded ("given"). ``declared`` is the size of the vocabulary
     if it is known; otherwise it ends at the largest id seen.
 
     >>> TokenSet(torch.zeros(2, 5, 3).double(), width=16, embedding="linear").length
@@ -59,8 +62,9 @@ class TokenSet:
         return self.embedding == "table"
 
     def chosen(self, rows: Tensor) -> TokenSet:
-        """Some of the sequences."""
-        return replace(self, values=self.values[rows])
+        """Some of the sequences, vectors in float64."""
+        some = self.values[rows]
+        return replace(self, values=some if self.learned else some.double())
 
     def embedded(self, seed: int) -> Float[Tensor, "b n d"]:
         """The sequences in a random embedding."""
@@ -100,7 +104,7 @@ def token_set(values: Tensor, width: int | None, name: str = "tokens") -> TokenS
     _refuse_useless(values)
     _refuse_single_numbers(width or values.shape[-1])
     embedding = "given" if width in (None, values.shape[-1]) else "linear"
-    return TokenSet(values.double(), width or values.shape[-1], embedding, name=name)
+    return TokenSet(values, width or values.shape[-1], embedding, name=name)
 
 
 def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
@@ -174,16 +178,22 @@ def _refuse_single_numbers(width: int) -> None:
         )
 
 
+def _parts(values: Tensor) -> tuple[Tensor, ...]:
+    """The sequences a few at a time."""
+    return values.split(max(1, CHECKED_AT_ONCE // values[0].numel()))
+
+
 def _refuse_useless(values: Tensor) -> None:
-    bad = ~torch.isfinite(values)
-    if bool(bad.any()):
+    bad = sum(int((~torch.isfinite(part)).sum()) for part in _parts(values))
+    if bad:
         raise BadInputError(
-            f"{int(bad.sum())} of {values.numel()} token values are not finite",
+            f"{bad} of {values.numel()} token values are not finite",
             hint="remove NaN and infinity from the tokens",
         )
-    if float(values.abs().max()) > LARGEST_VALUE:
+    largest = max(float(part.abs().max()) for part in _parts(values))
+    if largest > LARGEST_VALUE:
         raise BadInputError(
-            f"token values reach {float(values.abs().max()):.0e}, where scores overflow",
+            f"token values reach {largest:.0e}, where scores overflow",
             hint="scale the tokens to about 1",
         )
     _refuse_one_token(values.shape)
@@ -193,9 +203,9 @@ def _refuse_useless(values: Tensor) -> None:
 def _refuse_equal(values: Tensor, what: str) -> None:
     """Among equal tokens there is nothing to choose, even if the sequences differ."""
     hint = "pass sequences with at least two different tokens"
-    if bool((values == values[:1, :1]).all()):
+    if all(bool((part == values[:1, :1]).all()) for part in _parts(values)):
         raise BadInputError(f"all {what} are equal", hint=hint)
-    if bool((values == values[:, :1]).all()):
+    if all(bool((part == part[:, :1]).all()) for part in _parts(values)):
         raise BadInputError("the tokens of every sequence are equal to each other", hint=hint)
 
 
