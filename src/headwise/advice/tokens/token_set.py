@@ -31,8 +31,9 @@ class TokenSet:
     """Sequences of tokens, and how a model embeds them into ``width`` dimensions.
 
     ``values`` holds vectors (b, n, c) in the dtype they came in, or ids (b, n) below
-    ``vocabulary``. Vectors pass a linear map ("linear") or are already embedded ("given"). ``declared`` is the size of the vocabulary
-    if it is known; otherwise it ends at the largest id seen.
+    ``vocabulary``. Vectors pass a linear map ("linear") or are already embedded ("given").
+    ``declared`` is the size of the vocabulary if it is known; otherwise it ends at the largest id
+    seen.
 
     >>> TokenSet(torch.zeros(2, 5, 3).double(), width=16, embedding="linear").length
     5
