@@ -193,3 +193,52 @@ def test_last_bits_never_mislead_deflation():
         found = count_by_deflation(torch.from_numpy(matrix)[None].clone(), epsilon)
         if found is not None:
             assert found.low <= exact_count(matrix, epsilon) <= found.high
+
+
+def test_whitening_answers_only_if_solving_keeps_the_values():
+    """A root with small rows above large ones once moved the value 1.001 to 0.987."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        first = rng.standard_normal(5) * 10.0 ** (-rng.uniform(0, 5, 5))
+        turn = np.linalg.qr(np.column_stack([first, rng.standard_normal((5, 4))]))[0]
+        values = np.array([3e10, 1.001, 3e10, 3e10, 3e10])
+        rest = (np.linalg.qr(rng.standard_normal((5, 5)))[0] * values) @ turn.T
+        metric = np.eye(5) + 1e10 * np.outer(turn[:, 0], turn[:, 0])
+        given = (torch.from_numpy(part) for part in (rest, metric))
+        # The first value becomes 3e5 and the others stay.
+        assert deflation._count_whitened(*given, 5e-4, 1) in (None, (5, 5))
+
+
+def test_whitening_still_answers_far_above_epsilon():
+    rest = torch.diag(torch.tensor([1e7, 1e7, 1.001, 0.999], dtype=torch.float64))
+    metric = torch.eye(4, dtype=torch.float64)
+    assert deflation._count_whitened(rest, metric, 5e-4, 4) == (3, 3)
+
+
+def test_squares_are_charged_for_every_term_of_the_metric():
+    """The roundings of WᵀW grow with the rows of W, not with its columns."""
+    metric = torch.diag(torch.tensor([1e9, 1.0], dtype=torch.float64))
+    rest = torch.diag(torch.tensor([1.0, 2.0], dtype=torch.float64))
+    assert deflation._count_by_squares(rest.clone(), metric.clone(), 1e-4, 2) == (1, 1)
+    assert deflation._count_by_squares(rest.clone(), metric.clone(), 1e-4, 10**4) is None
+
+
+@pytest.mark.parametrize("power", [-60, 40, 60, 200])
+def test_the_error_of_an_inertia_scales_with_the_matrix(power):
+    """At 2⁶⁰ the squares of 2×2 pivots once hid the factor L, and the error was too small."""
+    for seed in range(20):
+        n = 6 + seed
+        matrix = graded(seed, n)
+        whole = torch.zeros(2 * n, 2 * n, dtype=torch.float64)
+        whole[:n, n:], whole[n:, :n] = matrix, matrix.mT
+        whole.diagonal().fill_(-float(singular_values(matrix)[n // 2]))
+        plain = positive_eigenvalues(whole.clone())
+        scaled = positive_eigenvalues(whole * 2.0**power)
+        assert scaled == (plain[0], pytest.approx(plain[1] * 2.0**power, rel=1e-12))
+
+
+def graded(seed, n):
+    """Rows and columns scaled over twenty orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    left, right = (10.0 ** rng.uniform(-10, 0, n) for _ in range(2))
+    return torch.from_numpy(left[:, None] * rng.standard_normal((n, n)) * right)

@@ -219,9 +219,9 @@ def _count_remainder(
     metric.diagonal().add_(1)
     del coupling
     rest = rest / epsilon
-    found = _count_by_squares(rest, metric, delta / epsilon)
+    found = _count_by_squares(rest, metric, delta / epsilon, lead)
     if found is None:
-        found = _count_whitened(rest, metric, delta / epsilon)
+        found = _count_whitened(rest, metric, delta / epsilon, lead)
     return None if found is None else Deflated(lead + found[0], lead + found[1], delta)
 
 
@@ -262,16 +262,19 @@ def _mapped(triangle: Tensor, basis: Tensor) -> Tensor:
     return (basis.mT @ triangle.mT).mT.contiguous()
 
 
-def _count_by_squares(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int] | None:
+def _count_by_squares(
+    rest: Tensor, metric: Tensor, delta: float, summed: int
+) -> tuple[int, int] | None:
     """Count the √λ of RᵀR·x = λ·metric·x that are ≥ 1 within δ, certain and possible.
 
-    The metric is at least I, so an error of norm e moves a λ near 1 by at most e.
+    The metric is at least I, so an error of norm e moves a λ near 1 by at most e. Its entries are
+    sums of ``summed`` terms, whose squares add up to its trace.
 
     Returns:
         Both counts, or None if rounding could move λ by more than SQUARES_SHARE.
     """
-    size = torch.linalg.matrix_norm(rest).square() + torch.linalg.matrix_norm(metric)
-    products = float(factorisation_error(size, len(metric)))
+    size = torch.linalg.matrix_norm(rest).square() + metric.trace()
+    products = float(factorisation_error(size, max(len(metric), summed)))
     counts = []
     for threshold in (1 + delta, 1 - delta):
         if products > SQUARES_SHARE:
@@ -283,8 +286,10 @@ def _count_by_squares(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, 
     return (counts[0], counts[1]) if products <= SQUARES_SHARE else None
 
 
-def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, int] | None:
-    """Count the same from the singular values of R·metric^{-1/2}, without squaring.
+def _count_whitened(
+    rest: Tensor, metric: Tensor, delta: float, summed: int
+) -> tuple[int, int] | None:
+    """Count the same from the singular values of B = R·metric^{-1/2}, without squaring.
 
     Returns:
         Both counts, or None if rounding could move a value near 1 by more than SQUARES_SHARE. Both
@@ -296,9 +301,13 @@ def _count_whitened(rest: Tensor, metric: Tensor, delta: float) -> tuple[int, in
         return None
     # The decomposition copies its argument, so no second copy is held beside it.
     rest.copy_(torch.linalg.solve_triangular(root, rest, upper=True, left=False))
+    # Solving changes R by at most the rounding of |B||root|, and a value by as much.
+    sizes = torch.linalg.vector_norm(rest, dim=0) @ torch.linalg.vector_norm(root, dim=1)
     values = torch.linalg.svdvals(rest)
     # Cholesky changes a metric ≥ I by at most this much of its trace, and a value near 1 by half.
-    error = float(decomposition_error(trace + values.max(), max(rest.shape), rest.device))
+    size = max(*rest.shape, summed)
+    error = float(decomposition_error(trace + values.max(), size, rest.device))
+    error += float(factorisation_error(sizes, len(root)))
     if not error <= SQUARES_SHARE:
         return None
     return int((values >= 1 + delta).sum()), int((values >= 1 - delta).sum())

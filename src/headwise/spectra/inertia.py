@@ -128,12 +128,17 @@ def _positive_pivots(factors: Tensor, starts: Tensor) -> int:
 
 
 def _growth(factors: Tensor, starts: Tensor) -> float:
-    """Bound ‖|L||D||Lᵀ|‖_F column by column; permutations do not change it."""
+    """Bound ‖|L||D||Lᵀ|‖_F column by column; permutations do not change it.
+
+    The subdiagonal entries of 2×2 pivots are overwritten with zero.
+    """
     seconds = torch.roll(starts, 1)
     below = torch.cat((factors.diagonal(-1), factors.new_zeros(1)))
-    # The subdiagonal entry of a 2×2 pivot belongs to D, not to L.
+    # The subdiagonal entry of a 2×2 pivot belongs to D, not to L. Subtracting its square
+    # afterwards would leave nothing of a column of L that is small beside it.
     off = torch.where(starts, below, 0.0)
-    length = 1 + _squared_columns_below(factors) - off.square()
+    factors.diagonal(-1).masked_fill_(starts[:-1], 0.0)
+    length = 1 + _squared_columns_below(factors)
     size = factors.diagonal().abs() + off.abs() + torch.roll(off.abs(), 1) * seconds
     paired = length + torch.where(starts, torch.roll(length, -1), 0.0)
     paired = torch.where(seconds, torch.roll(paired, 1), paired)
