@@ -39,12 +39,12 @@ def test_one_number_for_the_rank_that_is_enough(headwise):
 def test_columns_and_the_kept_geometry_are_explained(headwise):
     out = " ".join(headwise("advise", "--length", 512, "--width", 768).out.split())
     assert "in % of that at large head dimension." in out
-    assert "least mean squared error of retrieval, 0 (exact) to 0.5; ≥ 0: no bound." in out
+    assert "least squared error of finding a token, 0 (exact) to 0.5; ≥ 0: unknown." in out
     assert "The usual geometry is below that; trained tasks give no reason to leave it." in out
     assert "cannot tell which trained tasks resemble yours, so it keeps the usual geometry" in out
     digits = " ".join(headwise("advise").out.split())
     assert "is below that" not in digits
-    assert "digits-patches and digits-pixels were trained on this data." in digits
+    assert "digits-patches and digits-pixels use this same data." in digits
 
 
 def test_tasks_that_disagree_are_named(headwise):
@@ -55,7 +55,7 @@ def test_tasks_that_disagree_are_named(headwise):
 
 def test_the_papers_rule_is_explained(headwise):
     out = headwise("advise", "--length", 512, "--width", 768, "--explain").out
-    assert "rule (stop before a doubling that gains about 0.01) gives 256" in " ".join(out.split())
+    assert "rule (stop when a doubling gains only about 0.01) gives 256" in " ".join(out.split())
 
 
 def test_rows_over_a_limit_are_marked(headwise):
@@ -138,3 +138,14 @@ def test_the_command_and_the_function_have_the_same_parameters():
     own = {"data", "explain", "out", "export", "as_json"}
     theirs = set(inspect.signature(function).parameters) - {"progress"}
     assert set(inspect.signature(command).parameters) - own == theirs
+
+
+def test_the_legend_explains_only_what_the_table_shows(headwise, tmp_path):
+    """With seven rows or more, the one that costs too much is not among the first six."""
+    config = {"model_type": "gpt2", "n_embd": 256, "n_head": 4, "n_positions": 128}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "text.txt").write_text(" ".join(f"w{i * i % 97}" for i in range(4000)))
+    asked = (tmp_path / "text.txt", "--config", tmp_path / "config.json")
+    assert "over yours" not in headwise("advise", *asked).out
+    whole = headwise("advise", *asked, "--explain").out
+    assert whole.count("over yours") == 2  # the cell, and what it means

@@ -72,7 +72,7 @@ def test_millions_are_printed_as_such(capsys):
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [(("--heads", "8"), "have error at least"), (("--error", "0.1"), "needs at least")],
+    [(("--heads", "8"), "have an error of at least"), (("--error", "0.1"), "needs at least")],
 )
 def test_the_answer_is_a_sentence(capsys, option, words):
     code, out, _ = run(capsys, "--width", "64", "--rank", "8", *option)

@@ -78,7 +78,7 @@ def test_small_heads_are_simulated(capsys):
 def test_one_size_in_words(capsys):
     code, out, _ = run(capsys, "--length", "1e12", "--head-dim", "64")
     assert code == 0
-    assert "of 1000000000000 columns" in " ".join(out.split())
+    assert "of 1,000,000,000,000 columns" in " ".join(out.split())
     assert "3235" in out
 
 

@@ -58,9 +58,11 @@ def test_the_figure_and_the_report_are_written(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "expected either data or --build"),
-        (["digits", "--build", "a:b", "--batches", "a:c"], "expected either data or --build"),
-        (["--build", "a:b"], "--build and --batches together"),
+        ([], "expected DATA, or --build with --batches, got neither; pass"),
+        (["digits", "--build", "a:b", "--batches", "a:c"], "--batches, got both; pass one"),
+        (["--batches", "a:c"], "got --batches alone; pass --build too"),
+        (["digits", "--candidates", "4x16"], "two different candidates, got 1; pass more"),
+        (["--build", "a:b"], "got --build alone; pass --batches too"),
         (["digits", "--candidates", "4by8"], "got '4by8'"),
         (["digits", "--plot", "curves.txt"], "ending in .png"),
         (

@@ -61,7 +61,7 @@ def _chosen(path: Path, found: dict[str, Entry], name: str | None, parameter: st
         raise BadInputError(f"expected one array in {path}, got {len(found)}", hint=hint)
     if name not in found:
         raise BadInputError(
-            f"{path} holds no array named {name!r}", hint=f"it holds {_listed(found)}"
+            f"{path} holds no array named {name!r}", hint=f"choose one of {_listed(found)}"
         )
     return found[name]
 

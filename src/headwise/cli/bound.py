@@ -39,6 +39,7 @@ ValuesOf = Annotated[
     typer.Option("--values", help="Value matrices: any form, or multiples of I."),
 ]
 
+_VALUES = {"any": "any value matrices", "identity": "value matrices that are multiples of I"}
 _POWERS = {10**12: "trillion", 10**9: "billion", 10**6: "million"}
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -53,8 +54,8 @@ def bound(
 ) -> None:
     """Bound the error of low-rank heads, or the number of heads that an error needs.
 
-    The task is to retrieve one token: the nearest of several. The error is the mean squared error;
-    without attention it is 0.5. Pass --heads or --error; the other one is the answer.
+    The task is to retrieve the nearer of two tokens. The error is the mean squared error; without
+    attention it is 0.5. Pass --heads or --error; the other one is the answer.
 
     \b
     headwise bound --width 64 --rank 8 --error 0.1
@@ -82,11 +83,14 @@ def _in_words(found: Bound) -> str:
     sizes = f"of rank {found.rank}"
     if found.given == "heads":
         verb = "has" if found.heads == 1 else "have"
-        words = f"{counted(found.heads)} {sizes} {verb} error at least **{found.error:.4g}**"
+        words = f"{counted(found.heads)} {sizes} {verb} an error of at least **{found.error:.4g}**"
     else:
-        words = f"error {found.error:g} needs at least **{counted(found.heads)}** {sizes}"
-    scale = "The error is a mean squared error; without attention it is 0.5."
-    return f"{words} in {found.width} dimensions (values: {found.values}).\n{scale}"
+        words = f"An error of {found.error:g} needs at least **{counted(found.heads)}** {sizes}"
+    return (
+        f"{words} at width {found.width}, with {_VALUES[found.values]}.\n"
+        "The task is to retrieve the nearer of two tokens. The error is the mean squared error; "
+        "without attention it is 0.5."
+    )
 
 
 def counted(heads: int | float) -> str:

@@ -103,9 +103,10 @@ def law(
 
 
 def _methods(found: Law) -> str:
-    """What the words in the column "method" mean, for those that are shown."""
+    """What the barrier is, and what the methods that are shown mean."""
     shown = {row.method for row in found.rows}
-    return "; ".join(f"{name}: {words}" for name, words in METHODS.items() if name in shown) + ".\n"
+    methods = "; ".join(f"{name}: {words}" for name, words in METHODS.items() if name in shown)
+    return f"barrier: the rank / length of a head of very large dimension.\n{methods}.\n"
 
 
 def _of_one(found: Law) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def _in_words(found: Law) -> str:
     under = "" if found.mask == "none" else f", {found.mask} mask"
     return (
         f"A random head of dimension {row.head_dim} uses **{row.ratio:.4g}** ± {row.error:.2g} "
-        f"of {found.length} columns ({row.method}{under}).\n"
+        f"of {found.length:,} columns ({row.method}{under}).\n"
         f"That is {row.ratio / found.barrier:.0%} of the barrier {found.barrier:.4f}; "
         f"{found.fraction:.0%} of it needs head dimension **{found.critical_head_dim}**.\n"
         "The columns are those of hardmax, on average; the rank of softmax, which headwise rank "

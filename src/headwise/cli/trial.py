@@ -162,13 +162,16 @@ def _refuse_odd_options(
     data: str | None, build: str | None, batches: str | None, labels: Path | None
 ) -> None:
     if (build is None) != (batches is None):
-        raise UsageError("expected --build and --batches together, got one of them")
+        got, other = ("--build", "--batches") if batches is None else ("--batches", "--build")
+        raise UsageError(f"expected --build with --batches, got {got} alone; pass {other} too")
     if (data is None) == (build is None):
+        got = "neither" if data is None else "both"
         raise UsageError(
-            "expected either data or --build with --batches; for example: headwise trial digits"
+            f"expected DATA, or --build with --batches, got {got}; pass one or the other, for "
+            "example: headwise trial digits"
         )
     if data == "digits" and labels is not None:
-        raise UsageError("expected no --labels with digits, which has its own; leave them out")
+        raise UsageError("expected no --labels with digits, which have their own; leave them out")
 
 
 def _geometries(text: str, width: int) -> list[HeadGeometry]:
@@ -180,7 +183,8 @@ def _geometries(text: str, width: int) -> list[HeadGeometry]:
         found_sizes = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)(?:/([1-9]\d*))?", word.strip())
         if found_sizes is None:
             raise UsageError(
-                f"expected --candidates such as 4x16,8x8 or 4x8/16 of numbers above 0, got {word!r}"
+                f"expected --candidates as heads x rank, got {word!r}; pass numbers above 0, such "
+                "as 4x16,8x8 or 4x8/16"
             )
         heads, qk_rank, v_rank = found_sizes.groups()
         sizes = int(heads), int(heads), int(qk_rank), int(v_rank or qk_rank)

@@ -267,7 +267,10 @@ def stored_exhibits(
 
     location = store_location(store)
     if not store_exists(location):
-        raise BadInputError(f"there is no store {location}", hint="headwise reproduce makes one")
+        raise BadInputError(
+            f"there is no store {location}",
+            hint="run headwise reproduce first, or pass another `store`",
+        )
     with Store.open(location) as opened:
         wanted = [largest_stored(opened, exhibit) for exhibit in chosen(_names(exhibits))]
         found = [from_store(opened, one) for one in wanted if one is not None]

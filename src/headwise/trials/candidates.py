@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headwise.advice import Advice, advise
 from headwise.data.text import windows
-from headwise.errors import BadInputError
+from headwise.errors import ParameterError
 from headwise.geometry import HeadGeometry, usual
 from headwise.progress import SILENT, Progress
 from headwise.trials.problems import Problem
@@ -79,13 +79,13 @@ def named(candidates: Sequence[HeadGeometry]) -> dict[str, HeadGeometry]:
         Candidates by name.
 
     Raises:
-        BadInputError: If there are fewer than two different candidates.
+        ParameterError: If there are fewer than two different candidates.
     """
     found = {name_of(geometry): geometry for geometry in candidates}
     if len(found) < 2:
-        raise BadInputError(
+        raise ParameterError(
             f"expected at least two different candidates, got {len(found)}",
-            hint="pass more geometries, or leave them out to take those that advise() names",
+            hint="pass more geometries, or leave `candidates` out to take those of the advice",
         )
     return found
 

@@ -49,7 +49,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Document:
-    """Everything that is shown, in order. Words are final; tables hold final cells."""
+    """Everything that is shown, in order. Words are final; tables hold final cells.
+
+    ``first_legend`` explains the first ``MOST_ROWS`` rows of the table, ``legend`` all of them.
+    """
 
     question: str
     headline: str
@@ -57,6 +60,7 @@ class Document:
     table: Table
     costs: Table
     legend: tuple[str, ...]
+    first_legend: tuple[str, ...]
     reasons: tuple[str, ...]
     caveat: str
     closing: str
@@ -76,7 +80,8 @@ def document(answer: Answer, face: Face = "python") -> Document:
         rows=rows,
         table=_table(answer, rows),
         costs=_costs(answer, rows),
-        legend=tuple(legend(answer)),
+        legend=tuple(legend(answer, [row.choice for row in rows])),
+        first_legend=tuple(legend(answer, [row.choice for row in rows[:MOST_ROWS]])),
         reasons=tuple(spoken(line, face) for line in reasons(answer)),
         caveat=caveat(answer),
         closing=CLOSING,

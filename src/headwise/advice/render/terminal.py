@@ -42,7 +42,7 @@ def text(answer: Answer) -> str:
     table = _first_rows(shown.table)
     return "\n".join(
         [
-            *(shown.question, "", shown.headline, "", table.text(), *shown.legend, ""),
+            *(shown.question, "", shown.headline, "", table.text(), *shown.first_legend, ""),
             *(*reasons, "", shown.caveat),
         ]
     )
@@ -63,7 +63,7 @@ def _glance(shown: Document, width: int, *, whole: bool) -> Iterator[object]:
     yield Text(f"{shown.question}\n", style="dim")
     yield Text(f"{shown.headline}\n", style="bold")
     yield from _aligned(shown.table if whole else _first_rows(shown.table), width)
-    for line in shown.legend:
+    for line in shown.legend if whole else shown.first_legend:
         yield Text(line, style="dim")
     yield ""
     for number, line in enumerate(shown.reasons, 1):

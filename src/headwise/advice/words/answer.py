@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from headwise.advice.answer import Answer, Choice
 from headwise.advice.geometries.heads import NEGLIGIBLE
@@ -20,9 +20,9 @@ from headwise.geometry import USUAL_HEAD_DIM
 
 CLOSING = (
     "This measures the first layer before training and promises nothing about the trained model. "
-    "Judged tasks have widths of 32 to 256 and at most 6 layers: whether width, depth or length "
-    "move the best rank is not known. Train two or three of these geometries before you rely on "
-    "one: headwise trial."
+    "The trained tasks behind this advice have widths of 32 to 256 and at most 6 layers; how the "
+    "best rank changes with width, depth or length is not known. Train two or three of these "
+    "geometries before you rely on one: headwise trial."
 )
 
 NO_DATA = (
@@ -134,19 +134,19 @@ def choice_words(answer: Answer, choice: Choice) -> str:
     return f"{ROLES[choice.role]} It reaches {percent(choice.plateau_share)} mixing."
 
 
-def legend(answer: Answer) -> list[str]:
-    """What the columns of the table mean, one line each."""
+def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
+    """What the columns of the table of these choices mean, one line each."""
     rank = answer.rank
     enough = f"reaches {1 - SLACK:.0%} mixing"
     if rank.binds == "retrieval" or rank.retrieval_too:
         enough = "can look up single tokens"
     known = rank.binds == "retrieval" or rank.reached
     least = f" ({enough_words(rank)} does)" if known else " (no rank that was tried does)"
-    over = {over_words(answer, choice) for choice in (*answer.choices, *answer.references)}
+    over = {over_words(answer, choice) for choice in shown}
     return [
         "rank: head dimension of queries and keys.",
         "mixing: rank of attention before training, in % of that at large head dimension.",
-        "lookup: least mean squared error of retrieval, 0 (exact) to 0.5; ≥ 0: no bound.",
+        "lookup: least squared error of finding a token, 0 (exact) to 0.5; ≥ 0: unknown.",
         f"enough: whether the rank {enough}{least}.",
         *([_kept_below(answer)] if known and answer.kept and not answer.best.meets else []),
         *(f"{word}: {meaning}" for word, meaning in OVER.items() if word in over),

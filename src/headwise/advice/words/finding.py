@@ -91,7 +91,7 @@ def _length(v: Values) -> str:
 def _mixing(v: Values) -> str:
     how = START_LONG[v["start"]] + (", without the mask" if v["without_mask"] else "")
     paper = "finds no saturation" if v["paper"] is None else f"gives {v['paper']}"
-    paper = f"(stop before a doubling that gains about 0.01) {paper}"
+    paper = f"(stop when a doubling gains only about 0.01) {paper}"
     if not v["reached"]:
         return (
             f"Mixing still gains at rank {v['rank']}, the largest tried ({how}). The rank paper's "
@@ -111,11 +111,13 @@ def _retrieval(v: Values) -> str:
             f"would then need rank {v['rank']}."
         )
     own = "embedded tokens" if v["learned"] else "tokens"
-    limits = {"numbers": ", at most the numbers per token", "width": ", at most the width"}
+    limits = {
+        "numbers": " A rank above the numbers per token is of no use.",
+        "width": " A rank above the width is of no use.",
+    }
     return (
-        f"Lookup needs rank {v['rank']}: the {own} have an effective dimension of "
-        f"{v['dimension']:.1f}, and looking one up took about {MARGIN} times that in training"
-        f"{limits.get(v['limit'], '')}."
+        f"Lookup needs rank {v['rank']}. In training it took about {MARGIN} times the effective "
+        f"dimension of the {own}, which is {v['dimension']:.1f}.{limits.get(v['limit'], '')}"
     )
 
 
@@ -138,9 +140,7 @@ def _speed(v: Values) -> str:
     words = []
     if v["padded"]:
         ranks = " and ".join(map(str, v["padded"]))
-        words.append(
-            f"Fused attention kernels pad head dimensions to multiples of 8 ({ranks} here)."
-        )
+        words.append(f"Fused attention kernels pad head dimension {ranks} to a multiple of 8.")
     if v["heads"]:
         words.append(f"Each of the {v['heads']} heads computes its own n × n scores.")
     asked = ["`multiple_of=8`"] * bool(v["multiple_of"]) + ["`heads`"] * v["fix_heads"]

@@ -26,12 +26,12 @@ def evidence(v: Values) -> str:
     if v["same"]:
         return "The rank that is enough leads to the usual geometry."
     if not v["tasks"]:
-        return f"No trained {kind}{on} are on record; the rank alone leads here."
+        return f"There are no trained {kind}{on} to compare with; the rank alone decides."
     units = sorted({unit for *_, unit in v["gains"]}, reverse=True)
     gains = " ".join(_gains(kind + on, v["gains"], unit) for unit in units)
     own = " and ".join(v["own"])
-    were = "was" if len(v["own"]) == 1 else "were"
-    return f"{gains} {own} {were} trained on this data." if own else gains
+    use = "uses" if len(v["own"]) == 1 else "use"
+    return f"{gains} {own} {use} this same data." if own else gains
 
 
 def _gains(kind: str, rows: Sequence[Sequence[Any]], unit: str) -> str:
@@ -65,7 +65,7 @@ def _short(v: Values) -> str:
 
 def _kept(v: Values, kind: str, on: str) -> str:
     """Why the usual geometry, or the model's own, leads."""
-    why = f"no trained {kind}{on} on record show that rank {v['asked']} is better"
+    why = f"no trained {kind}{on} show that rank {v['asked']} is better"
     if v["tokens"] == "none":
         leader = _leader(v)
         return (
@@ -73,7 +73,7 @@ def _kept(v: Values, kind: str, on: str) -> str:
             f"{leader[0].lower()}{leader[1:]}."
         )
     if v["tasks"] and not v["enough"]:
-        why = f"{kind} have fewer than two results on record, one of them held out"
+        why = f"to leave it takes two trained {kind}, one of them held out, and there are fewer"
     elif v["tasks"]:
         why = _mixed(v, kind + on)
     return f"{_leader(v)} leads: {why}."
@@ -113,11 +113,11 @@ def decides(v: Values) -> str:
         return f"No rank is enough: {need_words(rank)}.{given}"
     enough = enough_words(rank)
     if rank.binds == "retrieval" or rank.retrieval_too:
-        times = f"about {MARGIN} times their effective dimension of {v['dimension']:.1f}"
+        why = f"about {MARGIN} times their effective dimension of {v['dimension']:.1f}"
         if rank.retrieval + 1 < MARGIN * v["dimension"]:
-            times = f"the most that width and tokens have: {times} would be more"
+            why = f"it covers every dimension they have (effectively {v['dimension']:.1f})"
         words = f"{enough.capitalize()} is enough to look up single tokens"
-        return f"{words}, {times}; mixing needs no more.{given}"
+        return f"{words}: {why}. Mixing needs no more.{given}"
     words = f"{enough.capitalize()} is enough for {1 - SLACK:.0%} mixing"
     words = words if v["tokens"] else f"By the law, {enough} is enough for {1 - SLACK:.0%} mixing"
     if v["serves_both"]:
