@@ -91,11 +91,12 @@ def pair_numbers(view: AttentionView) -> Numbers:
     all keys adds a constant to each row of logits, so the keys are centred where softmax follows.
     """
     queries, keys = view.queries[0, 0].double(), view.keys[0, 0].double()
-    whole = _pair_spectrum(queries, keys) / view.temperature
-    centred = _pair_spectrum(queries, keys - keys.mean(0)) / view.temperature
+    left = _triangle(queries) / view.temperature
+    whole = torch.linalg.svdvals(left @ _triangle(keys).mT)
+    centred = torch.linalg.svdvals(left @ _triangle(keys - keys.mean(0)).mT)
     pairs = len(queries) * len(keys)
-    left = centred.square().flip(0).cumsum(0).flip(0) / pairs
-    needed = int((left > LOGIT_CHANGE**2).sum())
+    dropped = centred.square().flip(0).cumsum(0).flip(0) / pairs
+    needed = int((dropped > LOGIT_CHANGE**2).sum())
     return {"logit_rank": float(rank_in(whole, view.dtype, pairs)), "query_key_rank": float(needed)}
 
 
@@ -126,7 +127,8 @@ def form_ranks(view: AttentionView) -> list[int | None]:
     found: list[int | None] = []
     for head in range(heads):
         query, key = view.weights.query[head], view.weights.key[head // group]
-        values = _pair_spectrum(query.mT.double(), key.mT.double())
+        triangles = _triangle(query.mT.double()), _triangle(key.mT.double())
+        values = torch.linalg.svdvals(triangles[0] @ triangles[1].mT)
         found.append(rank_in(values, view.dtype, query.shape[-1] ** 2))
     return found
 
@@ -168,10 +170,9 @@ def _of_maps(view: AttentionMaps) -> HeadNumbers:
     return HeadNumbers(numbers, picture=picture)
 
 
-def _pair_spectrum(left: Tensor, right: Tensor) -> Tensor:
-    """Return the singular values of left·rightᵀ, from two small triangles."""
-    first, second = (torch.linalg.qr(each, mode="r").R for each in (left, right))
-    return torch.linalg.svdvals(first @ second.mT)
+def _triangle(tall: Tensor) -> Tensor:
+    """Return R of QR: R_Q R_Kᵀ has the singular values of Q Kᵀ."""
+    return torch.linalg.qr(tall, mode="r").R
 
 
 def _rank_to_share(squares: Tensor) -> int:
@@ -181,5 +182,11 @@ def _rank_to_share(squares: Tensor) -> int:
 
 
 def _deviation(logits: Tensor) -> float:
-    seen = logits[logits.isfinite()]
-    return float(seen.std()) if seen.numel() > 1 else 0.0
+    """Return the standard deviation of the logits that are not masked."""
+    seen = logits.isfinite()
+    several = int(seen.sum())
+    if several < 2:
+        return 0.0
+    shown = torch.where(seen, logits, 0.0)
+    shown = torch.where(seen, shown - shown.sum() / several, 0.0)
+    return math.sqrt(float(shown.square().sum()) / (several - 1))

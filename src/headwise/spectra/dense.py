@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -61,15 +61,20 @@ class DenseChunk:
 
     numbers: Tensor
     source: Tensor | LogWeights
+    # The weights that doubt() needed, for the first call of fresh().
+    unused: list[Tensor] = field(default_factory=list)
 
     def doubt(self) -> Tensor:
         """Bound, for each matrix, its distance from the exact input it stands for."""
-        return doubt(self.source)
+        if not isinstance(self.source, LogWeights) or self.source.is_exact:
+            return doubt(self.source)
+        self.unused[:] = [softmax_matrix(self.source)]
+        return _inexact_doubt(self.source, self.unused[0])
 
     def fresh(self) -> Tensor:
         """Return a new copy of the matrices, which the caller may overwrite."""
         if isinstance(self.source, LogWeights):
-            return softmax_matrix(self.source)
+            return self.unused.pop() if self.unused else softmax_matrix(self.source)
         refuse_not_finite("the matrix", int((~self.source.isfinite().all(-1)).sum()))
         return self.source.to(torch.float64, copy=True)
 
@@ -99,11 +104,20 @@ def doubt(source: Tensor | LogWeights) -> Tensor:
         # Rows of weights have norm at most one.
         bound = softmax_rounding(source.shape) * math.sqrt(source.shape[-2])
         return torch.full(source.shape[:1], bound, dtype=torch.float64, device=_device(source))
-    weights = softmax_matrix(source)
-    reach = torch.where(source.values.isfinite(), source.values.abs(), 0).amax(-1).double()
-    eta = logit_error(source, reach)
+    return _inexact_doubt(source, softmax_matrix(source))
+
+
+def _inexact_doubt(source: LogWeights, weights: Tensor) -> Tensor:
+    eta = logit_error(source, _reach(source))
     norm = torch.linalg.vector_norm(weights, dim=-1)
     return weights_error(source, norm, _log_doubt(source, weights), eta)
+
+
+def _reach(source: LogWeights) -> Tensor:
+    """Return the largest absolute log-weight of each row, which only rounded ones need."""
+    if source.dtype == torch.float64:
+        return torch.zeros(source.shape[:-1], dtype=torch.float64, device=_device(source))
+    return torch.where(source.values.isfinite(), source.values.abs(), 0).amax(-1).double()
 
 
 def _log_doubt(source: LogWeights, weights: Tensor) -> Tensor:

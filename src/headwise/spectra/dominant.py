@@ -113,10 +113,12 @@ def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
     if source.is_exact:
         # Rows of weights have norm at most one.
         doubt = np.full(batch, softmax_rounding(source.shape) * math.sqrt(n))
-    else:
+    elif _found(kept).sparse.any():
         kept = _lists(kept)
         doubt = _doubt(source, kept, reach)
-    found = kept.found if isinstance(kept, Weights) else kept
+    else:
+        doubt = np.full(batch, math.inf)
+    found = _found(kept)
     return DominantEntries(batch, (n, m), found, DROPPED_SHARE * epsilon, doubt, m * smallest)
 
 
@@ -127,6 +129,10 @@ def _weights(values: Tensor, reach: float) -> Weights | Packed:
         return found if isinstance(found, Packed) else _weighed(*found)
     made = machine_code.scan_log_weights(values, reach, most_groups(*values.shape[1:]))
     return _weighed(*_scan_log_weights(values, reach)) if made is None else made
+
+
+def _found(kept: Weights | Packed) -> Found | Packed:
+    return kept.found if isinstance(kept, Weights) else kept
 
 
 def _lists(kept: Weights | Packed) -> Weights:
