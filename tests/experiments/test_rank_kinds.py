@@ -69,7 +69,7 @@ def test_deeper_layers_are_measured_where_they_stand():
 
 
 def test_a_head_that_does_not_fit_is_refused():
-    with pytest.raises(ValidationError, match="no head of dimension 9 fits in width 8"):
+    with pytest.raises(ValidationError, match="at most the width 8, got 9"):
         MeasureRank(width=8, head_dim=9)
 
 
@@ -127,8 +127,8 @@ def test_scores_in_float32_choose_the_same_keys():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"width": 9}, "no inputs, and so no width"),
-        ({"ensemble": "orthonormal inputs", "width": 4}, "5 orthonormal rows do not fit"),
+        ({"width": 9}, "expected no width for independent"),
+        ({"ensemble": "orthonormal inputs", "width": 4}, "at least 5 for as many orthonormal rows, got 4"),
     ],
 )
 def test_simulations_that_cannot_be_drawn_are_refused(fields, words):

@@ -32,7 +32,10 @@ class BoundHeads(Spec, frozen=True):
     @model_validator(mode="after")
     def _rank_is_low(self) -> BoundHeads:
         if self.rank >= self.width:
-            raise ValueError(f"rank {self.rank} is not below width {self.width}: one head is exact")
+            raise ValueError(
+                f"expected a rank below the width {self.width}, got {self.rank}; pass a smaller "
+                "one: a single head of full rank is exact"
+            )
         return self
 
     def ask(self) -> Row:

@@ -46,7 +46,7 @@ class Construction(Spec, frozen=True):
     @model_validator(mode="after")
     def _tally_of_two(self) -> Construction:
         if self.layer == "tally" and self.tokens != 2:
-            raise ValueError(f"the tally decides between two points, not {self.tokens}")
+            raise ValueError(f"expected 2 tokens for the tally, got {self.tokens}; pass tokens=2")
         return self
 
     def ask(self) -> Row:

@@ -33,7 +33,9 @@ class MajorityVote(Spec, frozen=True):
     @model_validator(mode="after")
     def _cannot_tie(self) -> MajorityVote:
         if self.heads % 2 == 0:
-            raise ValueError(f"{self.heads} heads can tie: pass an odd number")
+            raise ValueError(
+                f"expected an odd number of heads, got {self.heads}, which can tie; pass one more"
+            )
         return self
 
     def ask(self) -> Row:

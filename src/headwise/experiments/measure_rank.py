@@ -61,7 +61,10 @@ class MeasureRank(Spec, frozen=True):
     @model_validator(mode="after")
     def _has_a_head(self) -> MeasureRank:
         if self.heads is None and self.head_dim > self.width:
-            raise ValueError(f"no head of dimension {self.head_dim} fits in width {self.width}")
+            raise ValueError(
+                f"expected a head dimension of at most the width {self.width}, got "
+                f"{self.head_dim}; pass a smaller one, or the number of heads"
+            )
         return self
 
     def ask(self) -> list[Row]:

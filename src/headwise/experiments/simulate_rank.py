@@ -52,9 +52,15 @@ class SimulateRank(Spec, frozen=True):
     @model_validator(mode="after")
     def _fits(self) -> SimulateRank:
         if self.ensemble == "independent" and self.width is not None:
-            raise ValueError("independent queries and keys have no inputs, and so no width")
+            raise ValueError(
+                f"expected no width for independent queries and keys, got {self.width}; leave it "
+                "out: they have no inputs"
+            )
         if self.ensemble in _NEED_ROOM and self._width < self.tokens:
-            raise ValueError(f"{self.tokens} orthonormal rows do not fit in width {self._width}")
+            raise ValueError(
+                f"expected a width of at least {self.tokens} for as many orthonormal rows, got "
+                f"{self._width}; pass a larger width or fewer tokens"
+            )
         return self
 
     def ask(self) -> Row:

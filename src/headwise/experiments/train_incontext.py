@@ -50,7 +50,10 @@ class TrainInContext(TrainingRun, frozen=True):
     @model_validator(mode="after")
     def _heads_divide(self) -> TrainInContext:
         if self.width % self.heads:
-            raise ValueError(f"expected heads that divide the width {self.width}, got {self.heads}")
+            raise ValueError(
+                f"expected heads that divide the width {self.width}, got {self.heads}; pass one of "
+                "its divisors"
+            )
         return self
 
     @property
