@@ -33,7 +33,7 @@ def test_kinds_read_back(spec):
         (lambda: BoundHeads(width=8, rank=8, heads=1), "below the width 8, got 8"),
         (lambda: RandomHeads(width=8, heads=2, rank=2), "no closed form"),
         (lambda: MajorityVote(width=8, heads=4), "can tie"),
-        (lambda: Construction(layer="tally", width=8, tokens=3), "expected 2 tokens for the tally, got 3"),
+        (lambda: Construction(layer="tally", width=8, tokens=3), "2 tokens for the tally, got 3"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(make, words):

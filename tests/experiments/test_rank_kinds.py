@@ -128,7 +128,7 @@ def test_scores_in_float32_choose_the_same_keys():
     ("fields", "words"),
     [
         ({"width": 9}, "expected no width for independent"),
-        ({"ensemble": "orthonormal inputs", "width": 4}, "at least 5 for as many orthonormal rows, got 4"),
+        ({"ensemble": "orthonormal inputs", "width": 4}, "at least 5 for as many .* got 4"),
     ],
 )
 def test_simulations_that_cannot_be_drawn_are_refused(fields, words):

@@ -27,6 +27,15 @@ from headwise.spectra import count
 LayerNumbers = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 
 
+def refuse_wide_head(head_dim: int, width: int, heads: int | None) -> None:
+    """Refuse a head dimension above the width, unless the number of heads is given."""
+    if heads is None and head_dim > width:
+        raise ValueError(
+            f"expected a head dimension of at most the width {width}, got {head_dim}; pass a "
+            "smaller one, or the number of heads"
+        )
+
+
 class MeasureRank(Spec, frozen=True):
     """Rank over length of attention at initialisation, one row for each layer asked for.
 
@@ -60,11 +69,7 @@ class MeasureRank(Spec, frozen=True):
 
     @model_validator(mode="after")
     def _has_a_head(self) -> MeasureRank:
-        if self.heads is None and self.head_dim > self.width:
-            raise ValueError(
-                f"expected a head dimension of at most the width {self.width}, got "
-                f"{self.head_dim}; pass a smaller one, or the number of heads"
-            )
+        refuse_wide_head(self.head_dim, self.width, self.heads)
         return self
 
     def ask(self) -> list[Row]:

@@ -20,7 +20,7 @@ from headwise.attention.scores import logits
 from headwise.data import patches
 from headwise.experiments.first_projections import told_of
 from headwise.experiments.initial_stack import InitialLayer, StackShape
-from headwise.experiments.measure_rank import LayerNumbers
+from headwise.experiments.measure_rank import LayerNumbers, refuse_wide_head
 from headwise.experiments.rank_statistics import RankStatistics
 from headwise.experiments.real_batches import (
     ImageName,
@@ -70,11 +70,7 @@ class RealRank(Spec, frozen=True):
 
     @model_validator(mode="after")
     def _has_a_head(self) -> RealRank:
-        if self.heads is None and self.head_dim > self.width:
-            raise ValueError(
-                f"expected a head dimension of at most the width {self.width}, got "
-                f"{self.head_dim}; pass a smaller one, or the number of heads"
-            )
+        refuse_wide_head(self.head_dim, self.width, self.heads)
         return self
 
     @abstractmethod
