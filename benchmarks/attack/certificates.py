@@ -1,8 +1,9 @@
 """Attack the certified counts: every method against integer arithmetic, on matrices that hurt.
 
-Run `python -m benchmarks.attack.certificates --minutes 3`. A count is wrong when the exact
-number of singular values lies outside its interval, or when δ is no finite number while the
-interval claims to know something. The exit code is 1 if any count is wrong.
+Run `python -m benchmarks.attack.certificates --minutes 3`. With `--aim deflation` the matrices are
+those of `remainders`, up to `--largest`. A count is wrong when the exact number of singular values
+lies outside its interval, or when δ is no finite number while the interval claims to know
+something. The exit code is 1 if any count is wrong.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -24,12 +25,13 @@ import scipy.special
 import torch
 from benchmarks.attack.matrices import LOGITS, MATRICES, tolerances
 from benchmarks.attack.oracle import clear_count, exact_count, exact_softmax_count
+from benchmarks.attack.remainders import Remainder
 
 from headwise import native
 from headwise.errors import BadInputError
 from headwise.spectra import LogWeights, count, measure
 from headwise.spectra.counting import SMALLEST_PLAIN
-from headwise.spectra.deflation import count_by_deflation
+from headwise.spectra.deflation import ROUNDS, count_by_deflation
 
 #: Approximate singular values are believed when ε is this many times √n·u·σ₁ away from them.
 BELIEF = 1e4
@@ -39,6 +41,12 @@ TOLERANCES = 4
 
 #: A device that has failed fails at every call; a search gives up after this many failures.
 MOST_FAILURES = 100
+
+#: Which matrices are tried: every family, or those made for deflation.
+AIMS = ("all", "deflation")
+
+#: What is asked about the latter: the methods whose bounds they bend.
+AIMED = ("deflation", "deflation once", "inertia", "svd")
 
 Source = torch.Tensor | LogWeights
 
@@ -68,6 +76,14 @@ class Target:
     seed: int
     given: np.ndarray
     softmax: bool
+    aimed: Remainder | None = None
+
+    def tolerances(self, values: np.ndarray) -> Iterable[float]:
+        """Where to count, given approximate singular values."""
+        rng = np.random.default_rng([self.seed, 1])
+        return (tolerances if self.aimed is None else self.aimed.tolerances)(
+            rng, values, TOLERANCES
+        )
 
     def source(self, device: str) -> Source:
         """What headwise is asked about."""
@@ -88,8 +104,11 @@ class Target:
         return (exact_softmax_count if self.softmax else exact_count)(self.given, epsilon)
 
 
-def target(seed: int, largest: int) -> Target:
+def target(seed: int, largest: int, aim: str = "all") -> Target:
     """The matrix with this number: family, size and entries all follow from it."""
+    if aim == "deflation":
+        aimed = Remainder.numbered(seed, largest)
+        return Target(aimed.family, seed, aimed.matrix, softmax=False, aimed=aimed)
     rng = np.random.default_rng(seed)
     families = {**MATRICES, **LOGITS}
     name = list(families)[seed % len(families)]
@@ -107,6 +126,7 @@ def methods() -> dict[str, Method]:
         "near-hardmax without machine code": _by_arrays,
         "measure": lambda source, epsilon: measure(source, epsilon).rank,
         "deflation": _by_deflation,
+        "deflation once": lambda source, epsilon: _by_deflation(source, epsilon, rounds=0),
         "in a batch": _in_a_batch,
         "strided": lambda source, epsilon: count(_changed(source, _strided), epsilon),
         "float32": _in_float32,
@@ -118,11 +138,11 @@ def _by_arrays(source: Source, epsilon: float) -> Any:
         return count(source, epsilon, method="near-hardmax")
 
 
-def _by_deflation(source: Source, epsilon: float) -> Any:
+def _by_deflation(source: Source, epsilon: float, rounds: int = ROUNDS) -> Any:
     """Deflation itself, which small matrices do not reach, at tolerances that it is given."""
     if isinstance(source, LogWeights) or not SMALLEST_PLAIN <= epsilon <= 1 / SMALLEST_PLAIN:
         return None
-    return count_by_deflation(source[None].clone(), epsilon)
+    return count_by_deflation(source[None].clone(), epsilon, rounds=rounds)
 
 
 def _in_a_batch(source: Source, epsilon: float) -> Any:
@@ -163,12 +183,14 @@ def is_wrong(low: int, high: int, delta: float, truth: int, most: int) -> bool:
 
 def attack(one: Target, device: str, checked: Counter[str]) -> Iterator[Wrong]:
     """Ask every method at several tolerances; yield what is wrong."""
-    rng = np.random.default_rng([one.seed, 1])
     values = one.approximate_values()
     source = one.source(device)
-    for epsilon in tolerances(rng, values, TOLERANCES):
+    ways = methods()
+    if one.aimed is not None:
+        ways = {name: ways[name] for name in AIMED}
+    for epsilon in one.tolerances(values):
         truth = one.truth(epsilon, values)
-        for name, ask in methods().items():
+        for name, ask in ways.items():
             try:
                 found = ask(source, epsilon)
             except BadInputError as refused:
@@ -190,6 +212,7 @@ class Findings:
 
     seed: int
     device: str
+    aim: str = "all"
     matrices: int = 0
     checked: Counter[str] = field(default_factory=Counter)
     wrong: list[Wrong] = field(default_factory=list)
@@ -208,6 +231,7 @@ class Findings:
             "wrong by method": dict(Counter(one.method for one in self.wrong)),
             "device": self.device,
             "seed": self.seed,
+            "aim": self.aim,
         }
 
 
@@ -223,9 +247,10 @@ def search(found: Findings, largest: int, deadline: float, tell: Callable[[Any],
     while time.monotonic() < deadline and len(found.failed) < MOST_FAILURES:
         number = found.seed + found.matrices
         try:
-            for one in attack(target(number, largest), found.device, found.checked):
-                found.wrong.append(one)
-                tell({"wrong": {**asdict(one), "largest": largest}})
+            one = target(number, largest, found.aim)
+            for wrong in attack(one, found.device, found.checked):
+                found.wrong.append(wrong)
+                tell({"wrong": {**asdict(wrong), "largest": largest}})
         # Any exception is a finding: it is kept with its seed, and the next matrix follows.
         except Exception as error:
             failure = {"seed": number, "largest": largest, "failure": repr(error)[:500]}
@@ -242,11 +267,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--largest", type=int, default=50, help="side of the largest matrix")
+    parser.add_argument("--aim", choices=AIMS, default="all", help="which matrices")
     parser.add_argument("--every", type=float, help="print the figures so far every EVERY seconds")
     chosen = parser.parse_args()
     # Small matrices: a second thread would only wait for the first.
     torch.set_num_threads(1)
-    found, told = Findings(chosen.seed, chosen.device), time.monotonic()
+    found, told = Findings(chosen.seed, chosen.device, chosen.aim), time.monotonic()
 
     def tell(news: dict[str, Any] | None) -> None:
         nonlocal told

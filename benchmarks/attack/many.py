@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.attack.certificates import attack, target
+from benchmarks.attack.certificates import AIMS, attack, target
 from benchmarks.recording import CODE, hardware, write_whole
 
 #: Seeds for each process.
@@ -49,11 +49,11 @@ class Lane:
     other: list[str] = field(default_factory=list)
 
     @classmethod
-    def start(cls, device: str, seed: int, minutes: float, largest: int) -> Lane:
+    def start(cls, device: str, seed: int, chosen: argparse.Namespace) -> Lane:
         """Start a process with one thread."""
         command = [sys.executable, "-m", "benchmarks.attack.certificates"]
-        options = {"minutes": minutes, "seed": seed, "device": device, "largest": largest}
-        for name, value in {**options, "every": PAUSE}.items():
+        options = {name: getattr(chosen, name) for name in ("minutes", "largest", "aim")}
+        for name, value in {**options, "seed": seed, "device": device, "every": PAUSE}.items():
             command += [f"--{name}", str(value)]
         one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         process = subprocess.Popen(
@@ -124,7 +124,7 @@ def attack_with_many(processes: dict[str, int], chosen: argparse.Namespace) -> d
     lanes: list[Lane] = []
     for device in (device for device, count in processes.items() for _ in range(count)):
         seed = chosen.seed + SEEDS * len(lanes)
-        lanes.append(Lane.start(device, seed, chosen.minutes, chosen.largest))
+        lanes.append(Lane.start(device, seed, chosen))
     readers = [threading.Thread(target=lane.read, daemon=True) for lane in lanes]
     for reader in readers:
         reader.start()
@@ -154,9 +154,10 @@ def attack_with_many(processes: dict[str, int], chosen: argparse.Namespace) -> d
     return report()
 
 
-def replay(seed: int, device: str, largest: int) -> bool:
+def replay(chosen: argparse.Namespace) -> bool:
     """Attack one matrix again; print what is wrong, and return whether anything is."""
-    wrong = [asdict(one) for one in attack(target(seed, largest), device, Counter())]
+    one = target(chosen.replay, chosen.largest, chosen.aim)
+    wrong = [asdict(found) for found in attack(one, chosen.device, Counter())]
     print(json.dumps(wrong, indent=1))
     return bool(wrong)
 
@@ -168,12 +169,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--largest", type=int, default=50, help="side of the largest matrix")
+    parser.add_argument("--aim", choices=AIMS, default="all", help="which matrices")
     parser.add_argument("--out", type=Path, default=Path("counts.json"))
     parser.add_argument("--replay", type=int, help="attack the matrix with this seed alone")
     parser.add_argument("--device", default="cpu", help="with --replay")
     chosen = parser.parse_args()
     if chosen.replay is not None:
-        raise SystemExit(int(replay(chosen.replay, chosen.device, chosen.largest)))
+        raise SystemExit(int(replay(chosen)))
     # A stop at a time limit ends like an interrupt: with the figures written.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     pairs = (part.split("=") for part in chosen.processes.split(","))

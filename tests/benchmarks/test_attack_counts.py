@@ -6,10 +6,14 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 from benchmarks.attack import certificates, many
+from benchmarks.attack.remainders import Remainder
+
+from headwise.spectra import deflation
 
 
 def one_too_many(source, epsilon):
@@ -84,3 +88,41 @@ def test_what_a_process_prints_is_kept():
     assert lane.wrong == [{"seed": 4}]
     assert lane.other[-1] == "ZeroDivisionError: division by zero"
     assert many.summary([lane], "cpu")["wrong counts"] == [{"seed": 4}]
+
+
+def test_a_short_attack_on_deflation_finds_nothing_and_takes_every_way(monkeypatch):
+    ways, taken = ("_count_by_squares", "_count_whitened", "_count_in_basis"), set()
+
+    def noting(name, way):
+        def noted(*args):
+            found = way(*args)
+            taken.update({name} if found is not None else ())
+            return found
+
+        return noted
+
+    for name in ways:
+        monkeypatch.setattr(deflation, name, noting(name, getattr(deflation, name)))
+    checked = Counter()
+    for seed in range(100, 180):
+        one = certificates.target(seed, 60, "deflation")
+        assert list(certificates.attack(one, "cpu", checked)) == []
+    assert checked["deflation"] > 250
+    assert taken == set(ways)
+
+
+def test_an_attack_on_deflation_finds_a_claim_beyond_its_bound(monkeypatch):
+    honest = deflation._count_remainder
+
+    def boastful(triangle, lead, epsilon, delta, largest):
+        found = honest(triangle, lead, epsilon, delta, largest)
+        return None if found is None else deflation.Deflated(found.low, found.low, 1e-9)
+
+    monkeypatch.setattr(deflation, "_count_remainder", boastful)
+    targets = (certificates.target(seed, 40, "deflation") for seed in range(40))
+    assert any(list(certificates.attack(one, "cpu", Counter())) for one in targets)
+
+
+def test_matrices_for_deflation_cross_its_panels():
+    sizes = {min(Remainder.numbered(seed, 260).matrix.shape) for seed in range(400)}
+    assert sizes & {127, 128, 129} and sizes & {255, 256, 257}

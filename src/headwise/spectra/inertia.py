@@ -128,10 +128,7 @@ def _positive_pivots(factors: Tensor, starts: Tensor) -> int:
 
 
 def _growth(factors: Tensor, starts: Tensor) -> float:
-    """Bound ‖|L||D||Lᵀ|‖_F column by column; permutations do not change it.
-
-    The subdiagonal entries of 2×2 pivots are overwritten with zero.
-    """
+    """Bound ‖|L||D||Lᵀ|‖_F column by column, overwriting the pivots below the diagonal with 0."""
     seconds = torch.roll(starts, 1)
     below = torch.cat((factors.diagonal(-1), factors.new_zeros(1)))
     # The subdiagonal entry of a 2×2 pivot belongs to D, not to L. Subtracting its square
