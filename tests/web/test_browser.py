@@ -180,6 +180,21 @@ def test_a_click_shows_a_head_and_two_models_stand_side_by_side(visit):
     expect(page.locator("#head-title")).to_have_text(re.compile(r"head 0$"))
 
 
+def test_the_address_of_a_filtered_list_opens_it_again(visit):
+    page = visit.open("exhibits")
+    page.select_option("#verdict", "differs")
+    page.select_option("#folder", "rank2026")
+    assert "verdict=differs" in page.url and "folder=rank2026" in page.url
+    shown = page.inner_text("#count")
+    page = visit.open("exhibits?" + page.url.partition("?")[2])
+    expect(page.locator("#count")).to_have_text(shown)
+    page.select_option("#verdict", "")
+    page.select_option("#folder", "")
+    assert page.url.endswith("/exhibits")
+    page = visit.open("exhibits?verdict=unheard")
+    assert page.input_value("#verdict") == ""
+
+
 def test_exhibits_are_filtered_sorted_opened_and_saved(visit):
     page = visit.open("exhibits")
     page.wait_for_selector("#totals a")

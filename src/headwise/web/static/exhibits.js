@@ -161,7 +161,20 @@ function named() {
   if (name || !element("one").hidden) open(name, mark === "@" ? scale : "", mark === "~" ? scale : "");
 }
 
-for (const id of ["verdict", "source", "folder", "order"]) element(id).onchange = list;
+const FILTERS = ["verdict", "source", "folder", "order"];
+
+// Filters stand in the address, so that a filtered list can be bookmarked.
+function filtered() {
+  const chosen = FILTERS.map((id) => [id, element(id).value]).filter(([id, value]) => value !== element(id).options[0].value);
+  history.replaceState(null, "", `${location.pathname}${chosen.length ? `?${new URLSearchParams(chosen)}` : ""}${location.hash}`);
+  list();
+}
+
+for (const id of FILTERS) {
+  const given = new URLSearchParams(location.search).get(id);
+  if ([...element(id).options].some((option) => option.value === given)) element(id).value = given;
+  element(id).onchange = filtered;
+}
 element("filters").onsubmit = (event) => event.preventDefault();
 for (const button of document.querySelectorAll("[data-run]")) {
   button.onclick = () => start(decodeURIComponent(location.hash.slice(1)).split(/[@~]/)[0], button.dataset.run);

@@ -46,7 +46,8 @@ function styled(data, layout, narrow) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: "system-ui, sans-serif", color: colour("--text") },
-    margin: { l: 10, r: 10, t: title ? 46 : 12, b: 60 },
+    // Room for the buttons, which would cover the figure.
+    margin: { l: 10, r: 10, t: title ? 46 : 34, b: 60 },
     legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: narrow ? 10 : 12 } },
     hoverlabel: { font: { family: "system-ui, sans-serif" } },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--accent") },
