@@ -1,4 +1,4 @@
-"""The verdict: does rank at initialisation foretell where accuracy saturates after training?
+"""The verdict: does rank at initialisation predict where accuracy saturates after training?
 
 Everything is computed from recorded rows. A setting is one set with one family of geometries. With
 the number of heads fixed the question is where accuracy stops improving; with the width fixed, at
@@ -14,7 +14,6 @@ from statistics import median
 
 import torch
 
-from foretelling import Predicted, Verdict, compare_predictors, doublings, judged
 from headwise.advice.curves import curve_of_ratios, our_saturation
 from headwise.advice.rule import SLACK
 from headwise.papers.catalogue import chosen
@@ -27,6 +26,7 @@ from headwise.papers.rank2026.recipes import HEADS, REVIEWS, WIDTHS, Family, Stu
 from headwise.papers.recorded import recorded, recorded_scales
 from headwise.papers.saturation import Stop, best_head_dim, stops_improving
 from headwise.runs import Row
+from predictors import Predicted, Verdict, compare_predictors, doublings, judged
 
 #: The exhibits whose rows hold every setting, and their studies.
 STUDIES = {

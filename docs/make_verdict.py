@@ -18,11 +18,11 @@ from headwise.papers.kinds.rank_sweep import capital
 from headwise.papers.saturation import CONFIDENCE, MARGIN
 from headwise.report import Table
 
-_HEAD = """# Does rank foretell accuracy?
+_HEAD = """# Does rank predict accuracy?
 
-The rank paper's practical claim: look at the rank of attention before training, and take the head
-dimension d_h at which it first saturates; accuracy after training saturates there too. This page
-tests the claim on real data. `python docs/make_exhibits.py` writes it from recorded rows.
+This page tests the rank paper's practical claim on real data: look at the rank of attention before
+training, and take the head dimension d_h at which it first saturates, because accuracy after
+training saturates there too. `python docs/make_exhibits.py` writes the page from recorded rows.
 """
 
 _METHOD = f"""## How it is judged
@@ -53,9 +53,12 @@ def page() -> str:
 
 
 def _answer(settings: Sequence[Setting]) -> str:
-    lines = [f"* {capital(rule)}: {verdict_on(rule, settings)}." for rule in _rules()]
-    told = [f"* {one.name}: {_found(one)}." for one in settings]
-    return "\n".join(["## The answer", "", *lines, "", "Found in each setting:", "", *told, ""])
+    rules = Table(
+        ("rule for d_h", "does accuracy stop improving there?"),
+        tuple((capital(rule), verdict_on(rule, settings)) for rule in _rules()),
+    )
+    found = Table(("setting", "found"), tuple((one.name, _found(one)) for one in settings))
+    return f"## The answer\n\n{rules.markdown()}\n\n{found.markdown()}\n"
 
 
 def _rules() -> list[str]:
@@ -114,9 +117,9 @@ def _predictors_part(settings: Sequence[Setting]) -> str:
         "verdict",
     )
     words = (
-        "A line through all head dimensions but one tells the accuracy of the one left out. Means "
-        "are drawn again with the noise of their seeds; a predictor is the best only if it has the "
-        f"least error in {CONFIDENCE:.0%} of the redraws."
+        "Each predictor is fitted as a straight line to all head dimensions but one, and predicts "
+        "the accuracy of that one. Mean accuracies are drawn again with the noise of their seeds. "
+        f"A predictor is the best only if it has the least error in {CONFIDENCE:.0%} of the redraws."
     )
     return f"## Simpler predictors\n\n{words}\n\n{Table(columns, rows).markdown()}\n"
 

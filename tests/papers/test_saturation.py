@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from foretelling import compare_predictors, doublings, judged
 from headwise.errors import BadInputError
 from headwise.papers.saturation import Stop, best_head_dim, pooled_spread, stops_improving
+from predictors import compare_predictors, doublings, judged
 
 GRID = (2, 4, 8, 16, 32)
 

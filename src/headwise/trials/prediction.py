@@ -30,7 +30,7 @@ WALK_TEMPER = 1.0
 ADVISED_PRIOR = 1.0
 
 #: Third, the share of probability that is spread equally while training is not over: curves of
-#: geometries cross later than any walk foretells.
+#: geometries cross later than any walk predicts.
 SURPRISE = 0.3
 
 #: The last increments of each curve, from which the speed of the walk is read.

@@ -1,4 +1,4 @@
-"""Whether a rule foretold where accuracy stops improving, and which predictor does better."""
+"""Whether a rule predicts where accuracy stops improving, and which predictor does better."""
 
 from __future__ import annotations
 
