@@ -119,7 +119,8 @@ def _predictors_part(settings: Sequence[Setting]) -> str:
     words = (
         "Each predictor is fitted as a straight line to all head dimensions but one, and predicts "
         "the accuracy of that one. Mean accuracies are drawn again with the noise of their seeds. "
-        f"A predictor is the best only if it has the least error in {CONFIDENCE:.0%} of the redraws."
+        "A predictor is the best only if it has the least error in "
+        f"{CONFIDENCE:.0%} of the redraws."
     )
     return f"## Simpler predictors\n\n{words}\n\n{Table(columns, rows).markdown()}\n"
 
