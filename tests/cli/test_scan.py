@@ -1,44 +1,11 @@
 """headwise scan on a tiny checkpoint."""
 
 import json
-import re
 
-import pytest
+from cli.scanned import checkpoint, own_store, run, transformers, usual
+from headwise.errors import BadInputError
 
-from headwise.cli.app import main
-
-transformers = pytest.importorskip("transformers", reason="needs headwise[hub]")
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    from hugging_face.tiny_models import tiny
-
-    folder = tmp_path_factory.mktemp("checkpoint")
-    words = {"[UNK]": 0, "[PAD]": 1, "a": 2, "b": 3, "c": 4}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]"
-    )
-    fast.save_pretrained(folder)
-    tiny(transformers, "bert").bert.save_pretrained(folder)
-    (folder / "text.txt").write_text("a b c a b b c a")
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path, monkeypatch):
-    """Rows go to a folder of the test."""
-    monkeypatch.chdir(tmp_path)
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as stopped:
-        main([*map(str, arguments)])
-    return stopped.value.code or 0, capsys.readouterr()
+__all__ = ["checkpoint", "own_store"]  # fixtures
 
 
 def test_every_head_is_a_row(checkpoint, capsys, tmp_path):
@@ -61,8 +28,17 @@ def test_people_get_one_line_for_each_layer_and_a_summary(checkpoint, capsys):
     lines = printed.out.splitlines()
     assert code == 0
     assert lines[0].startswith("2 layers, 8 heads, 8 tokens, head dimension 4, float32")
-    assert [line.split()[0] for line in lines[2:5]] == ["layer", "0", "1"]
-    assert "bytes of KV cache per token" in " ".join(lines)
+    assert [line.split()[0] for line in lines[2:6]] == ["rank", "layer", "0", "1"]
+    assert "bytes of keys and values per token" in " ".join(lines)
+
+
+def test_a_choice_of_heads_tells_no_saving(checkpoint, capsys):
+    """Savings were told for two heads as if the layer had no others."""
+    code, printed = run(capsys, *usual(checkpoint), "--layers", "1", "--heads", "0,2")
+    assert code == 0
+    assert printed.out.startswith("1 layer, 2 heads, 8 tokens")
+    assert [line.split()[0] for line in printed.out.splitlines()[3:5]] == ["layer", "1"]
+    assert "would save" not in printed.out
 
 
 def test_every_output_is_written(checkpoint, capsys, tmp_path):
@@ -114,6 +90,28 @@ def test_a_stopped_scan_resumes(checkpoint, capsys, tmp_path, monkeypatch):
     assert run(capsys, *given)[1].out == first
 
 
+def test_a_file_of_weights_stands_for_its_folder(checkpoint, capsys):
+    """The page promised it, and the command refused it."""
+    first = run(capsys, *usual(checkpoint), "--json")[1].out
+    code, printed = run(
+        capsys, "scan", checkpoint / "model.safetensors", *usual(checkpoint)[2:], "--json"
+    )
+    assert code == 0
+    assert json.loads(printed.out)["rows"] == json.loads(first)["rows"]
+
+
+def test_files_are_written_though_the_reader_of_the_output_has_left(
+    checkpoint, capsys, tmp_path, monkeypatch
+):
+    def closed(*_):
+        raise BadInputError("the reader has left", hint="none")
+
+    monkeypatch.setattr("headwise.cli.scan._print", closed)
+    rows = tmp_path / "rows.csv"
+    assert run(capsys, *usual(checkpoint), "--csv", rows)[0] == 1
+    assert len(rows.read_text().splitlines()) == 9
+
+
 def test_images_are_read_at_the_size_of_the_model(capsys, tmp_path):
     from PIL import Image
 
@@ -137,139 +135,20 @@ def test_images_are_read_at_the_size_of_the_model(capsys, tmp_path):
     code, printed = run(capsys, "scan", folder, "--images", tmp_path)
     assert code == 1
     assert "expected a folder with images" in printed.err
+    settings = folder / "preprocessor_config.json"
+    for content, words in (
+        ("{", "expected JSON fields in"),
+        ("[]", "expected JSON fields in"),
+        ('{"image_mean": "x"}', "expected three numbers as image_mean in preprocessor_config.json"),
+        ('{"image_std": [1, 2]}', "expected three numbers as image_std"),
+        ('{"image_std": [0, 0, 0]}', "expected image_std above 0"),
+    ):
+        settings.write_text(content)
+        code, printed = run(capsys, "scan", folder, "--images", images)
+        assert (code, len(printed.err.splitlines())) == (1, 1)
+        assert words in printed.err
+    settings.unlink()
     (images / "0.png").write_bytes(b"damaged")
     code, printed = run(capsys, "scan", folder, "--images", images)
     assert code == 1 and printed.err.count("\n") == 1
     assert "0.png is not a picture" in printed.err
-
-
-def usual(checkpoint):
-    return "scan", checkpoint, "--text", checkpoint / "text.txt"
-
-
-def test_bad_input_is_one_line(checkpoint, capsys, tmp_path):
-    code, printed = run(capsys, "scan", tmp_path, "--text", checkpoint / "text.txt")
-    assert code == 1
-    assert "expected a folder with a config.json or one GGUF file" in printed.err
-    code, printed = run(capsys, "scan", checkpoint, "--text", tmp_path / "absent.txt")
-    assert code == 1
-    assert "absent.txt; pass the path of a UTF-8 text file" in printed.err
-    (tmp_path / "empty.txt").write_text("")
-    code, printed = run(capsys, "scan", checkpoint, "--text", tmp_path / "empty.txt")
-    assert code == 1
-    assert "at least two tokens" in printed.err
-    for options, words in (
-        ((), "pass --text FILE, --images FOLDER, --ids FILE or --random"),
-        (("--random", "--ids", tmp_path / "x"), "one input, got --ids and --random; pass one"),
-        (("--random", "--text", tmp_path / "x"), "one input, got --text and --random; pass one"),
-        (("--random", "--heads", "one"), "--heads 'one' is not a list of numbers"),
-    ):
-        code, printed = run(capsys, "scan", checkpoint, *options)
-        assert (code, len(printed.err.splitlines())) == (2, 1)
-        assert words in printed.err
-    (tmp_path / "ids.txt").write_text("2 3 99999")
-    code, printed = run(capsys, "scan", checkpoint, "--ids", tmp_path / "ids.txt")
-    assert code == 1
-    assert "expected token ids from 0 to 30, got 2 to 99999" in printed.err
-
-
-def test_a_folder_without_a_tokenizer_is_refused_for_text_alone(capsys, tmp_path):
-    from hugging_face.tiny_models import tiny
-
-    folder, words, ids = tmp_path / "tinybert", tmp_path / "words.txt", tmp_path / "ids.txt"
-    tiny(transformers, "bert").bert.save_pretrained(folder)
-    words.write_text("It was the best of times, it was the worst of times.")
-    ids.write_text("2 3 4 2 3")
-    code, printed = run(capsys, "scan", folder, "--text", words)
-    assert (code, len(printed.err.splitlines())) == (1, 1)
-    assert "contains no tokenizer (no tokenizer.json or vocab.txt)" in printed.err
-    assert "save the tokenizer there, or pass --ids" in printed.err
-    assert run(capsys, "scan", folder, "--ids", ids)[0] == 0
-    assert run(capsys, "scan", folder, "--random", "--length", "8")[0] == 0
-
-
-def test_a_tokenizer_that_needs_no_files_is_accepted(tmp_path):
-    from headwise.hugging_face.loading import Source, load_tokenizer
-
-    config = transformers.T5Config(d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
-    config.save_pretrained(tmp_path)
-    settings = json.dumps({"tokenizer_class": "ByT5Tokenizer"})
-    (tmp_path / "tokenizer_config.json").write_text(settings)
-    assert load_tokenizer(Source(str(tmp_path)))("ab")["input_ids"] == [100, 101, 1]
-
-
-def test_text_that_is_mostly_unknown_is_refused(checkpoint, capsys, tmp_path):
-    words = tmp_path / "words.txt"
-    words.write_text("a b what is this")
-    code, printed = run(capsys, "scan", checkpoint, "--text", words)
-    assert (code, len(printed.err.splitlines())) == (1, 1)
-    assert "expected text that the tokenizer knows, got 3 unknown tokens of 5" in printed.err
-    words.write_text("a b c what is")
-    assert run(capsys, "scan", checkpoint, "--text", words)[0] == 0
-
-
-def test_a_hub_id_offline_is_one_line(capsys, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    code, printed = run(capsys, "scan", "nobody/no-such-model", "--random")
-    assert code == 1
-    assert "expected a folder, or a hub id while online, got 'nobody/no-such-model'" in printed.err
-    assert len(printed.err.splitlines()) == 1
-
-
-def test_a_model_too_large_is_refused_before_loading(checkpoint, capsys, monkeypatch):
-    from headwise.hugging_face import loading
-
-    monkeypatch.setattr(loading, "available_bytes", lambda device: 30_000)
-    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", None)
-    code, printed = run(capsys, *usual(checkpoint))
-    assert code == 1
-    assert re.search(
-        r"[\d,]+ parameters in float32 need [\d.]+ kB of memory, 30 kB is free; "
-        r"in bfloat16 it needs \d+ kB; choose a model of at most 6,000 parameters",
-        printed.err,
-    )
-
-
-def test_nan_weights_name_the_layer(checkpoint, capsys, tmp_path):
-    import shutil
-
-    import torch
-
-    broken = tmp_path / "broken"
-    shutil.copytree(checkpoint, broken)
-    model = transformers.AutoModel.from_pretrained(broken)
-    with torch.no_grad():
-        model.encoder.layer[1].attention.self.key.weight.fill_(torch.nan)
-    model.save_pretrained(broken)
-    code, printed = run(capsys, "scan", broken, "--random")
-    assert code == 1
-    assert "NaN or infinity in layer 'encoder.layer.1.attention.self'" in printed.err
-
-
-def test_a_config_whose_head_dim_is_ignored_is_noted(checkpoint, capsys, tmp_path):
-    import shutil
-
-    other = tmp_path / "other"
-    shutil.copytree(checkpoint, other)
-    config = json.loads((other / "config.json").read_text()) | {"head_dim": 64}
-    (other / "config.json").write_text(json.dumps(config))
-    code, printed = run(capsys, "scan", other, "--random", "--json")
-    assert code == 0
-    assert (
-        "The config says head_dim 64, but the queries have 4" in json.loads(printed.out)["notes"][0]
-    )
-
-
-def test_padding_without_a_mask_is_refused(checkpoint):
-    import torch
-
-    from headwise.errors import BadInputError
-    from headwise.probing import scan
-    from hugging_face.tiny_models import tiny
-
-    model = tiny(transformers, "llama")
-    ids = torch.tensor([[5, 6, 7, 8], [5, 6, 0, 0]])
-    with pytest.raises(BadInputError, match=r"attention_mask for input_ids with padding \(token 0"):
-        scan(model, {"input_ids": ids})
-    found = scan(model, {"input_ids": ids, "attention_mask": (ids > 0).long()})
-    assert {row.tokens for row in found.rows} == {3.0}

@@ -12,6 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError
 from headwise.probing import RankMonitor, capture, views
+from hugging_face.tiny_models import inputs, tiny
 
 TOKENS = torch.randn(2, 7, 12, generator=torch.Generator().manual_seed(0))
 PADDED = torch.tensor([[False] * 7, [False] * 5 + [True] * 2])
@@ -190,3 +191,48 @@ def test_timm_blocks_are_read(timm):
     for own, view in zip(maps, found.values(), strict=True):
         assert view.shape == own.shape == (1, 3, 5, 5)
         assert torch.allclose(view.matrix().to(own), own, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [{"add_bias_kv": True}, {"add_zero_attn": True}])
+def test_keys_that_a_layer_adds_itself_are_read(given):
+    """The maps that torch returns have a column for each of them; the views lacked it."""
+    layer = nn.MultiheadAttention(12, 3, batch_first=True, dtype=torch.float64, **given)
+    tokens = torch.randn(2, 6, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    hidden = torch.tensor([[False] * 6, [False] * 4 + [True] * 2])
+    causal = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    for named in ({}, {"key_padding_mask": hidden}, {"attn_mask": causal}):
+        _, maps = layer(tokens, tokens, tokens, average_attn_weights=False, **named)
+        (view,) = views(layer, tokens, tokens, tokens, **named).values()
+        assert view.shape == maps.shape == (2, 3, 6, 7)
+        assert torch.allclose(view.matrix(), maps, atol=1e-12)
+        assert view.values.shape[2] == 7
+
+
+def test_masks_of_torch_layers_are_named_by_their_rule():
+    """A padded encoder was said to have a bias, because torch turns its masks into floats."""
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(12, 2, 8, batch_first=True), 1)
+    tokens = torch.randn(2, 6, 12)
+    hidden = torch.tensor([[False] * 6, [False] * 4 + [True] * 2])
+    causal = nn.Transformer.generate_square_subsequent_mask(6)
+    for named, name in (
+        ({"src_key_padding_mask": hidden}, "none"),
+        ({"mask": causal}, "causal"),
+        ({"mask": causal, "src_key_padding_mask": hidden.float() * -1e9}, "causal+[bias]"),
+    ):
+        (view,) = views(encoder.eval(), tokens, **named).values()
+        assert next(view.unpadded()).mask.name == name
+
+
+def test_a_name_that_no_layer_has_is_refused_for_hugging_face_models_too():
+    transformers = pytest.importorskip("transformers", reason="needs headwise[hub]")
+    model = tiny(transformers, "bert")
+    names = [f"bert.encoder.layer.{number}.attention.self" for number in (0, 1)]
+    with (
+        pytest.raises(BadInputError, match=f"got 'nonsense'; choose from '{names[0]}', '"),
+        capture(model, lambda *_: None, layers=["nonsense"]),
+    ):
+        model(**inputs("bert"))
+    heard = []
+    with capture(model, lambda name, _: heard.append(name), layers=names[1:]):
+        model(**inputs("bert"))
+    assert heard == names[1:]

@@ -244,7 +244,7 @@ def test_a_layer_called_twice_saves_its_parameters_once():
 
 def test_sentences_say_what_few_and_many_layers_do():
     facts = summary(scan(mha(HeadGeometry.standard(12, heads=3)), TOKENS))
-    few = replace(facts, heads=8, full_heads=0, using_layers=())
+    few = replace(facts, heads=8, layers=3, full_heads=0, using_layers=())
     told = " ".join(sentences(few))
     assert "0 of 8 heads have (almost) full rank at 1e-8." in told
     assert "No layer uses half of its rank; " in told

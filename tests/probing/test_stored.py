@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
+from torch import nn
 
 from headwise.attention import HeadGeometry
 from headwise.models import EncoderStack
@@ -90,3 +92,29 @@ def test_contents_tell_shapes_and_names_apart():
     names = [content_of(x) for x in ({"x": a}, {"y": a}, {"x": a.view(2, 3)}, {"x": a.double()})]
     assert len(set(names)) == 4
     assert content_of({"x": a}) == content_of({"x": a.clone()})
+
+
+def test_models_with_the_same_weights_and_other_settings_do_not_share_rows(tmp_path):
+    """A sliding window is no weight: the rows of another window were taken from the store."""
+    transformers = pytest.importorskip("transformers", reason="needs headwise[hub]")
+    from hugging_face.tiny_models import inputs, tiny
+
+    for window in (3, 5):
+        model = tiny(transformers, "mistral", sliding_window=window)
+        found = scan(model, inputs("mistral"), store=tmp_path / "rows.db")
+        assert {row.mask for row in found.rows} == {f"causal+window:{window}"}
+
+    class Attends(nn.Module):
+        def __init__(self, causal):
+            super().__init__()
+            self.causal = causal
+
+        def forward(self, tokens):
+            heads = tokens.unsqueeze(1)
+            return nn.functional.scaled_dot_product_attention(
+                heads, heads, heads, is_causal=self.causal
+            )
+
+    tokens = torch.randn(1, 5, 4)
+    found = [scan(Attends(each), tokens, store=tmp_path / "rows.db") for each in (True, False)]
+    assert [each.rows[0].mask for each in found] == ["causal", "none"]

@@ -69,7 +69,12 @@ def as_mask(mask: MaskLike) -> Mask:
 
 
 def torch_mask(
-    attn_mask: Tensor | None, key_padding_mask: Tensor | None, *, batch: int, heads: int
+    attn_mask: Tensor | None,
+    key_padding_mask: Tensor | None,
+    *,
+    batch: int,
+    heads: int,
+    recognise: bool = False,
 ) -> Mask:
     """Return the mask that two arguments of ``nn.MultiheadAttention`` describe together.
 
@@ -81,6 +86,8 @@ def torch_mask(
         key_padding_mask: (batch, keys), or (keys,) for unbatched input; True for padding.
         batch: Number of sequences.
         heads: Number of heads.
+        recognise: Whether to look for the rules that the tensors follow. This reads them, so a
+            GPU has to wait.
 
     Returns:
         The combined mask for logits of shape (batch, heads, queries, keys).
@@ -89,6 +96,7 @@ def torch_mask(
         BadInputError: A shape or dtype does not fit.
     """
     found: Mask = EVERYTHING
+    made = recognised_mask if recognise else as_mask
     if attn_mask is not None:
         if attn_mask.ndim == 3 and attn_mask.shape[0] == batch * heads:
             attn_mask = attn_mask.unflatten(0, (batch, heads))
@@ -98,7 +106,7 @@ def torch_mask(
                 f"({batch * heads}, queries, keys), got {tuple(attn_mask.shape)}",
                 hint="the leading dimension is batch times heads",
             )
-        found &= as_mask(~attn_mask if attn_mask.dtype == torch.bool else attn_mask)
+        found &= made(~attn_mask if attn_mask.dtype == torch.bool else attn_mask)
     if key_padding_mask is not None:
         rows = key_padding_mask.unsqueeze(0) if key_padding_mask.ndim == 1 else key_padding_mask
         if rows.ndim != 2 or rows.shape[0] != batch:
@@ -107,7 +115,7 @@ def torch_mask(
                 f"{tuple(key_padding_mask.shape)}",
                 hint="pass one row per sequence, True for padding",
             )
-        found &= Padding(~rows) if rows.dtype == torch.bool else as_mask(rows[:, None, None, :])
+        found &= Padding(~rows) if rows.dtype == torch.bool else made(rows[:, None, None, :])
     return found
 
 
@@ -127,7 +135,9 @@ def recognised_mask(mask: Tensor) -> Mask:
         if bool((allowed & (mask != 0)).any()):
             return Additive(mask)
     if allowed.ndim == 4 and allowed.shape[1] != 1:
-        return Allowed(allowed)
+        if bool((allowed != allowed[:, :1]).any()):
+            return Allowed(allowed)
+        allowed = allowed[:, :1]
     real = _real_keys(allowed)
     padding = EVERYTHING if bool(real.all()) else Padding(real)
     grid = Grid.whole(allowed.shape, allowed.device)

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import unicodedata
+from functools import partialmethod
 from logging import ERROR, getLogger
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -109,6 +110,9 @@ def dtype_name(dtype: object) -> str:
 def quieten_transformers() -> None:
     """Leave the error stream to our own progress and errors."""
     os.environ.setdefault("TQDM_DISABLE", "1")  # read when tqdm is imported
+    bars: Any = sys.modules.get("tqdm.std")
+    if bars is not None:  # torch has imported it already
+        bars.tqdm.__init__ = partialmethod(bars.tqdm.__init__, disable=True)
     try:
         from transformers.utils import logging
     except ImportError:

@@ -36,7 +36,7 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="Folder of a checkpoint, a GGUF file, or a hub id when online.",
+        help="Folder of a checkpoint, a .safetensors or GGUF file, or a hub id when online.",
         show_default=False,
     ),
 ]
@@ -190,12 +190,13 @@ def refuse_unwritable(figure: Path | None, *files: Path | None) -> None:
 
 def text_in_file(name: str) -> str:
     """Return the content of the file that ``--text`` names; - is the standard input."""
-    if name == "-":
-        return sys.stdin.read()
     try:
+        if name == "-":
+            raw = getattr(sys.stdin, "buffer", None)
+            return sys.stdin.read() if raw is None else raw.read().decode("utf-8")
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        problem = f"{name} is no readable UTF-8 file"
+        problem = f"{'the standard input' if name == '-' else name} is no readable UTF-8 text"
         if isinstance(error, FileNotFoundError):
             problem = f"there is no file {name}"
         hint = "pass the path of a UTF-8 text file"

@@ -23,6 +23,9 @@ from headwise.cli.options import (
 if TYPE_CHECKING:
     from headwise.probing import Inputs, Scan
 
+#: No model has so many layers or heads.
+MOST_NUMBERS = 10_000
+
 Text = Annotated[str | None, typer.Option("--text", help="Scan on this text file; - reads stdin.")]
 Images = Annotated[Path | None, typer.Option("--images", help="Scan on the images of a folder.")]
 Ids = Annotated[
@@ -93,6 +96,7 @@ def scan(
     headwise scan model_folder --text text.txt --plot ranks.png
     """
     refuse_unwritable(plot, csv, out)
+    _refuse_same(plot, csv, out)
     chosen_layers, chosen_heads = _layers(layers), _numbers("--heads", heads)
     found = _found(
         model,
@@ -102,6 +106,8 @@ def scan(
         against_init=against_init,
         store=store,
     )
+    # Files first: the reader of a pipe may leave before everything is printed.
+    _write(found, _name(model), plot=plot, csv=csv, out=out)
     if as_json:
         from headwise.cli.console import print_json
         from headwise.probing import as_json as written
@@ -109,7 +115,6 @@ def scan(
         print_json({"model": _name(model), **written(found)})
     else:
         _print(found)
-    _write(found, _name(model), plot=plot, csv=csv, out=out)
 
 
 def _found(model: str, inputs: Inputs, *, store: str | None, **choice: Any) -> Scan:
@@ -170,8 +175,21 @@ def _numbers(option: str, given: str | None) -> list[int] | None:
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise UsageError(f"{option} {given!r} is not a list of numbers; write 0,2-4")
-        found += range(int(first), int(last if dash else first) + 1)
+        start, end = int(first), int(last if dash else first)
+        if not start <= end < MOST_NUMBERS:
+            raise UsageError(
+                f"{option} {given!r} contains {part.strip()!r}; write a range from the smaller to "
+                f"the larger number, below {MOST_NUMBERS:,}"
+            )
+        found += range(start, end + 1)
     return found
+
+
+def _refuse_same(*files: Path | None) -> None:
+    """Refuse one file for two outputs: the second would replace the first."""
+    given = [file.absolute() for file in files if file is not None]
+    if len(set(given)) < len(given):
+        raise UsageError("expected a file for each output, got the same file twice; name another")
 
 
 def _name(model: str) -> str:
@@ -184,13 +202,15 @@ def _print(found: Scan) -> None:
     from rich.table import Table
 
     from headwise.cli.console import screen
-    from headwise.probing import mean_of, sentences, short_names, summary
+    from headwise.probing import described, mean_of, sentences, short_names, summary
 
     columns = ("coarse_rank", "output_rank", "rank", "effective_rank", "hardmax_rank", "law")
     columns += ("query_key_rank", "logit_scale")
-    titles = ("rank 0.01", "output", "rank 1e-8", "effective", "hardmax", "law", "query-key")
-    start = ("0.01 at init",) if found.initial else ()
-    table = Table("layer", *titles, "logits", *start, "mask", box=None, padding=(0, 1, 0, 0))
+    titles = ("rank\n0.01", "output", "rank\n1e-8", "effec-\ntive", "hard-\nmax", "law")
+    titles += ("query-\nkey", "logits")
+    start = ("0.01,\nnew" if found.initial else None,)
+    table = Table("layer", *titles, *filter(None, start), "mask", box=None, padding=(0, 1, 0, 0))
+    table.columns[0].overflow = "fold"
     for layer, name in zip(found.layers, short_names(found.layers), strict=True):
         rows = found.of_layer(layer)
         means = [_shown(mean_of(rows, column)) for column in columns]
@@ -198,11 +218,7 @@ def _print(found: Scan) -> None:
             means.append(_shown(mean_of(found.initial.of_layer(layer), "coarse_rank")))
         table.add_row(name, *means, rows[0].mask)
     out = screen()
-    first = found.rows[0]
-    out.print(
-        f"{len(found.layers)} layers, {len(found.rows)} heads, {first.tokens:.0f} tokens, head "
-        f"dimension {first.head_dim}, {first.dtype}. Means over the heads of each layer:"
-    )
+    out.print(f"{described(found)}. Each line is the mean over the heads of a layer:")
     out.print(table)
     for line in (*sentences(summary(found)), *found.notes):
         out.print(line)

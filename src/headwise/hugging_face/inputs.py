@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,12 @@ from headwise.arrays import read_array
 from headwise.arrays.formats import ARRAYS
 from headwise.data.images import PICTURES, image_files
 from headwise.errors import BadInputError
+from headwise.memory import refuse_if_too_large
 
 Batch = dict[str, Tensor]
+
+#: What the first argument of a model is.
+_KINDS = {"input_ids": "text", "pixel_values": "images"}
 
 
 def takes(model: nn.Module) -> frozenset[str]:
@@ -24,7 +29,13 @@ def takes(model: nn.Module) -> frozenset[str]:
     if both:
         return frozenset({"text", "images"})
     main = getattr(model, "main_input_name", "input_ids")
-    return frozenset({"images" if main == "pixel_values" else "text"})
+    if main not in _KINDS:
+        raise BadInputError(
+            f"expected a model that takes text or images, got {type(model).__name__}, which takes "
+            f"{main}",
+            hint="call headwise.scan(model, batch) in Python with a batch of your own",
+        )
+    return frozenset({_KINDS[main]})
 
 
 def refuse_unlike(model: nn.Module, kind: str) -> None:
@@ -134,7 +145,7 @@ def ids_batch(file: str | Path, vocabulary: int | None, *, length: int, batch: i
 def _read_ids(file: Path) -> list[list[int]]:
     if file.suffix in ARRAYS:
         found = read_array(file)
-        if found.is_floating_point() or found.ndim not in (1, 2):
+        if found.is_floating_point() or found.dtype == torch.bool or found.ndim not in (1, 2):
             raise BadInputError(
                 f"expected whole numbers of shape (sequences, tokens), got {found.dtype} of shape "
                 f"{tuple(found.shape)}",
@@ -157,12 +168,21 @@ def random_batch(model: nn.Module, *, length: int, batch: int, seed: int = 0) ->
     config: Any = model.config
     found: Batch = {}
     if "text" in takes(model):
+        refuse_if_too_large(
+            f"{batch:,} sequences of {length:,} tokens",
+            16 * batch * length,
+            torch.device("cpu"),
+            "pass a smaller `batch`",
+        )
         words = getattr(config, "text_config", config).vocab_size
         found["input_ids"] = torch.randint(words, (batch, length), generator=generator)
         found["attention_mask"] = torch.ones(batch, length, dtype=torch.long)
     if "images" in takes(model):
         vision = getattr(config, "vision_config", config)
         shape = (batch, getattr(vision, "num_channels", 3), *_image_size(vision))
+        refuse_if_too_large(
+            f"{batch:,} images", 4 * math.prod(shape), torch.device("cpu"), "pass a smaller `batch`"
+        )
         found["pixel_values"] = torch.randn(shape, generator=generator)
     return found
 
@@ -194,13 +214,41 @@ def image_batch(
             f"expected a folder with images, got {str(folder)!r}", hint="pass PNG or JPEG files"
         )
     config: Any = model.config
-    height, width = _image_size(getattr(config, "vision_config", config))
-    images = image_files(files[:batch], height, width).float()
-    mean, deviation = (
-        torch.tensor(settings.get(name) or [0.5] * 3).reshape(3, 1, 1)
-        for name in ("image_mean", "image_std")
-    )
-    return {"pixel_values": (images - mean) / deviation}
+    vision = getattr(config, "vision_config", config)
+    images = image_files(files[:batch], *_image_size(vision)).float()
+    if getattr(vision, "num_channels", 3) == 1:
+        images = images.mean(1, keepdim=True)
+    mean, deviation = (_per_channel(settings, name) for name in ("image_mean", "image_std"))
+    if not bool((deviation > 0).all()):
+        raise BadInputError(
+            f"expected image_std above 0 in preprocessor_config.json, got {deviation.tolist()}",
+            hint="save the image processor again",
+        )
+    channels = images.shape[1]
+    return {
+        "pixel_values": (images - _shaped(mean, channels)) / _shaped(deviation, channels),
+    }
+
+
+def _per_channel(settings: Mapping[str, Any], name: str) -> Tensor:
+    """Return one number per channel, or one for all, from preprocessor_config.json."""
+    given = settings.get(name)
+    try:
+        found = torch.tensor([0.5] if given is None else given, dtype=torch.float32).flatten()
+    except (TypeError, ValueError, RuntimeError):
+        found = torch.zeros(0)
+    if len(found) not in (1, 3):
+        raise BadInputError(
+            f"expected three numbers as {name} in preprocessor_config.json, got {given!r}",
+            hint="save the image processor again",
+        )
+    return found
+
+
+def _shaped(numbers: Tensor, channels: int) -> Tensor:
+    """Return numbers per channel as (channels or 1, 1, 1)."""
+    numbers = numbers if len(numbers) == channels else numbers.mean(0, keepdim=True)
+    return numbers.reshape(-1, 1, 1)
 
 
 def _image_size(config: Any) -> tuple[int, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from urllib.request import getproxies
 import torch
 from torch import nn
 
-from headwise.errors import BadInputError, TooLargeError, needs_extra
+from headwise.errors import BadInputError, HeadwiseError, TooLargeError, needs_extra
 from headwise.memory import available_bytes, readable_bytes
 
 #: A model on the hub: a name, or an owner and a name.
@@ -62,7 +64,7 @@ def find_source(model: str | Path) -> Source:
     if path.is_file():
         if path.suffix == ".gguf":
             return Source(str(path.parent), path.name)
-        if path.name != "config.json":
+        if path.suffix != ".safetensors" and path.name != "config.json":
             raise BadInputError(
                 f"expected a folder, a GGUF file or a hub id, got the file {str(model)!r}",
                 hint="pass the folder that save_pretrained wrote",
@@ -86,12 +88,15 @@ def find_source(model: str | Path) -> Source:
     )
 
 
-def load_model(source: Source, *, dtype: torch.dtype | None = None) -> nn.Module:
+def load_model(
+    source: Source, *, dtype: torch.dtype | None = None, notes: list[str] | None = None
+) -> nn.Module:
     """Load the model in evaluation mode, if it fits into memory.
 
     Args:
         source: Where it lies.
         dtype: In which dtype to load it; that of the checkpoint by default.
+        notes: Receives a sentence if weights are missing and were drawn at random.
 
     Returns:
         The model without its task head.
@@ -109,7 +114,14 @@ def load_model(source: Source, *, dtype: torch.dtype | None = None) -> nn.Module
     if source.gguf is not None and dtype is None:
         dtype = torch.float32  # the weights are unpacked from a few bits
     chosen: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
-    return from_pretrained(source, library.AutoModel, **chosen).eval()
+    model, told = from_pretrained(source, library.AutoModel, output_loading_info=True, **chosen)
+    missing = sorted(name for name in told["missing_keys"] if "pooler" not in name)
+    if missing and notes is not None:
+        notes.append(
+            f"The checkpoint lacks {len(missing)} weights, such as {missing[0]!r}. They were drawn "
+            "at random: rows that depend on them show no training."
+        )
+    return model.eval()
 
 
 def load_tokenizer(source: Source, hint: str = "save the tokenizer there") -> Any:
@@ -152,6 +164,38 @@ def parameter_count(config: Any) -> int:
     return sum(each.numel() for each in made.parameters())
 
 
+@contextmanager
+def _loading(source: Source, what: str) -> Iterator[None]:
+    """Turn whatever a loader raises into one line: it meets damage of every kind."""
+    try:
+        yield
+    except HeadwiseError:
+        raise
+    except Exception as error:
+        if source.folder is None:
+            raise BadInputError(
+                f"expected a folder, or a hub id while online, got {source.place!r}; it could not "
+                "be fetched",
+                hint="download the model and pass its folder",
+            ) from None
+        raise BadInputError(
+            f"expected {what} in {source.place!r}: {_reason(error)}",
+            hint="save the model and its tokenizer into one folder",
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return in one line why a checkpoint could not be loaded."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if any("ignore_mismatched_sizes" in line for line in lines):
+        return "its weights do not have the shapes that config.json states"
+    told = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
+    # Backticks mark parameters in our own messages.
+    told = told.replace("`", "'").rstrip(".")
+    plain = isinstance(error, OSError | ValueError) and told
+    return told if plain else f"{type(error).__name__}: {told}".rstrip(": ")
+
+
 def _need_gguf() -> None:
     try:
         import accelerate
@@ -166,20 +210,8 @@ def from_pretrained(source: Source, kind: Any, what: str = "a checkpoint", **mor
     given = source.arguments()
     if source.folder is None and not _hub_answers():
         given["local_files_only"] = True  # in the cache, or nowhere
-    try:
+    with _loading(source, what):
         return kind.from_pretrained(source.place, **given, **more)
-    except (OSError, ValueError, KeyError) as error:
-        reason = next((line for line in str(error).splitlines() if line), type(error).__name__)
-        if source.folder is None:
-            raise BadInputError(
-                f"expected a folder, or a hub id while online, got {source.place!r}; it could not "
-                "be fetched",
-                hint="download the model and pass its folder",
-            ) from None
-        raise BadInputError(
-            f"expected {what} in {source.place!r}: {reason.rstrip('.')}",
-            hint="save the model and its tokenizer into one folder",
-        ) from None
 
 
 def _hub_answers() -> bool:
@@ -205,7 +237,8 @@ def _refuse_too_large(source: Source, config: Any, dtype: torch.dtype | None) ->
     stored = getattr(config, "dtype", None)
     stored = stored if isinstance(stored, torch.dtype) else torch.float32
     used = dtype or (torch.float32 if source.gguf is not None else stored)
-    count = parameter_count(config)
+    with _loading(source, "a checkpoint"):
+        count = parameter_count(config)
     needed = int(OVERHEAD * count * used.itemsize)
     if needed <= free:
         return
@@ -225,4 +258,13 @@ def preprocessor_settings(source: Source) -> dict[str, Any]:
     path = None if folder is None else folder / "preprocessor_config.json"
     if path is None or not path.is_file():
         return {}
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        raise BadInputError(
+            f"expected JSON fields in {str(path)!r}, got something else",
+            hint="save the image processor again, or remove the file",
+        )
+    return found

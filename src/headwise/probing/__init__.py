@@ -7,7 +7,7 @@ from headwise.probing.page import write_report
 from headwise.probing.reading import Keep, attention_layers, capture, views
 from headwise.probing.rows import HeadRow, Scan, mean_of
 from headwise.probing.scanning import scan
-from headwise.probing.summary import Summary, as_json, sentences, summary
+from headwise.probing.summary import Summary, as_json, described, sentences, summary
 
 __all__ = [
     "CollapseWarning",
@@ -21,6 +21,7 @@ __all__ = [
     "as_json",
     "attention_layers",
     "capture",
+    "described",
     "mean_of",
     "scan",
     "scan_checkpoint",

@@ -88,15 +88,16 @@ class Inputs:
         if self.random is not None:
             found |= make.random_batch(model, **size, seed=self.random)
         if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
-            found["decoder_input_ids"] = found["input_ids"]
+            for name in ("input_ids", "attention_mask"):
+                found[f"decoder_{name}"] = found[name]
         return found
 
-    def note(self, model: nn.Module) -> tuple[str, ...]:
-        """Say so if the model takes fewer tokens than asked for."""
-        used = self._length(model)
-        if used == self.length or (self.images is not None and self.text is None):
+    def note(self, model: nn.Module, batch: make.Batch) -> tuple[str, ...]:
+        """Say so if the model takes fewer tokens than asked for, and the input reached them."""
+        used, ids = self._length(model), batch.get("input_ids")
+        if used == self.length or ids is None or ids.shape[1] < used:
             return ()
-        return (f"The model takes {used} tokens; the input was cut to them.",)
+        return (f"The model takes at most {used} tokens; the input was cut to them.",)
 
     def _length(self, model: nn.Module) -> int:
         context = make.context_of(model)
@@ -143,10 +144,12 @@ def scan_checkpoint(
         headwise.errors.ParameterError: expected text, images, ids or random, got none ...
     """
     source = find_source(model)
-    loaded = load_model(source, dtype=dtype)
+    notes: list[str] = []
+    loaded = load_model(source, dtype=dtype, notes=notes)
+    batch = inputs.made_for(loaded, source)
     found = scan(
         loaded,
-        inputs.made_for(loaded, source),
+        batch,
         layers=layers,
         heads=heads,
         against=with_new_weights(loaded) if against_init else None,
@@ -154,4 +157,4 @@ def scan_checkpoint(
         longest_dense=longest_dense,
         progress=progress,
     )
-    return replace(found, notes=(*found.notes, *inputs.note(loaded)))
+    return replace(found, notes=(*found.notes, *notes, *inputs.note(loaded, batch)))

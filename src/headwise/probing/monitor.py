@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from headwise.checks import fraction, of_type, one_of, whole
 from headwise.probing.reading import Read, capture
+from headwise.probing.refusals import real_parts
 from headwise.probing.trainers import lightning_callback, transformers_callback
 from headwise.spectra import measure
 
@@ -188,7 +189,7 @@ class RankMonitor:
 def _row(step: int, name: str, view: Read) -> LayerRank:
     """Average over heads and sequences, each as a share of its own length without padding."""
     ranks, effective, lengths = [], [], []
-    for part in view.unpadded():
+    for part in real_parts(view):
         found = measure(part.source(), tolerance=part.tolerance)
         length = min(part.shape[-2:])
         for matrices in range(part.shape[0]):

@@ -8,7 +8,7 @@ from typing import Any
 
 from headwise.probing.heat_map import heat_map
 from headwise.probing.rows import TITLES, Column, HeadRow, Scan, mean_of
-from headwise.probing.summary import sentences, summary
+from headwise.probing.summary import described, sentences, summary
 from headwise.report import Section, Table, inline_svg, page, write_page
 
 #: The columns of the page, each with what it says.
@@ -38,8 +38,7 @@ def report(found: Scan, title: str, command: str = "") -> str:
         if mean_of(found.rows, column) is not None:
             sections.append(Section(TITLES[column].capitalize(), (words,), _figures(found, column)))
     sections.append(Section("Every head", tables=(_rows_table(found),)))
-    lead = f"{len(found.rows)} heads in {len(found.layers)} layers, {facts.tokens:.0f} tokens."
-    return page(title, lead, sections, command)
+    return page(title, f"{described(found)}.", sections, command)
 
 
 def write_report(found: Scan, path: str | os.PathLike[str], title: str, command: str = "") -> Path:
@@ -66,11 +65,12 @@ def write_report(found: Scan, path: str | os.PathLike[str], title: str, command:
 
 
 def _figures(found: Scan, column: Column) -> tuple[str, ...]:
-    drawn = [inline_svg(found.plot(column))]
+    scale = found.scale(column)
+    drawn = [inline_svg(found.plot(column, scale=scale))]
     if found.initial is not None:
         start = found.initial
         title = f"{TITLES[column]}, new weights"
-        drawn.append(inline_svg(heat_map(start.table(column), start.layers, title)))
+        drawn.append(inline_svg(heat_map(start.table(column), start.layers, title, scale)))
     return tuple(drawn)
 
 

@@ -70,6 +70,7 @@ def capture(
         hook.remove()
     if pass_.calls and not pass_.read:
         raise unreadable(model)
+    pass_.refuse_unheard()
 
 
 class _ForwardPass:
@@ -78,8 +79,14 @@ class _ForwardPass:
     def __init__(self, model: nn.Module, receive: Receiver, layers: Iterable[str] | None) -> None:
         self.receive = receive
         self.chosen = None if layers is None else _checked(model, list(layers))
-        self.calls, self.read, self.receiving = 0, False, False
+        self.calls, self.receiving = 0, False
         self.seen: Counter[str] = Counter()
+        self.names: dict[str, None] = {}
+
+    @property
+    def read(self) -> bool:
+        """Whether any layer was read."""
+        return bool(self.names)
 
     def begin(self) -> None:
         self.calls += 1
@@ -88,15 +95,22 @@ class _ForwardPass:
     def report(self, name: str, view: Read) -> None:
         if self.receiving:  # what a receiver computes is not part of the model
             return
-        self.read = True
         self.seen[name] += 1
         name = name if self.seen[name] == 1 else f"{name}@{self.seen[name]}"
+        self.names[name] = None
         if self.chosen is None or name in self.chosen:
             self.receiving = True
             try:
                 self.receive(name, view)
             finally:
                 self.receiving = False
+
+    def refuse_unheard(self) -> None:
+        """Refuse names that no layer of a model had that was called."""
+        unheard = sorted((self.chosen or set()) - set(self.names))
+        if self.calls and unheard:
+            shown = list(self.names)
+            raise _no_such_layer(unheard[0], shown[:6] + ["…"] * (len(shown) > 6))
 
 
 @contextmanager
@@ -209,8 +223,13 @@ def _checked(model: nn.Module, layers: list[str]) -> set[str]:
             known = [
                 n for n, m in modules.items() if isinstance(m, Attention | nn.MultiheadAttention)
             ]
-            raise BadInputError(
-                f"expected the name of an attention layer, got {name!r}",
-                hint=f"choose from {', '.join(map(repr, known)) or 'the names that views gives'}",
-            )
+            raise _no_such_layer(name, known)
     return set(layers)
+
+
+def _no_such_layer(name: str, known: list[str]) -> BadInputError:
+    listed = ", ".join(each if each == "…" else repr(each) for each in known)
+    return BadInputError(
+        f"expected the name of an attention layer, got {name!r}",
+        hint=f"choose from {listed or 'the names that views gives'}",
+    )

@@ -7,9 +7,10 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from headwise.probing.heat_map import heat_map
+from headwise.checks import one_of
+from headwise.probing.heat_map import Scale, heat_map
 from headwise.report import data_frame, save
 from headwise.whole_files import write_whole
 
@@ -39,6 +40,21 @@ TITLES: dict[str, str] = {
     "query_key_rank": "query-key rank to 0.1 nat",
     "logit_rank": "rank of the logits",
     "logit_scale": "standard deviation of the logits",
+}
+
+#: Which field of a row a column cannot exceed, and what to call that limit.
+_LIMITS = {
+    "coarse_rank": "tokens",
+    "rank": "tokens",
+    "hardmax_rank": "tokens",
+    "output_rank": "value_dim",
+    "query_key_rank": "head_dim",
+    "logit_rank": "head_dim",
+}
+_OF = {
+    "tokens": "of {:.0f} tokens",
+    "value_dim": "of {:.0f} value dimensions",
+    "head_dim": "of {:.0f} dimensions",
 }
 
 
@@ -149,7 +165,8 @@ class Scan:
         known = [row.coarse_rank / row.tokens for row in self.rows if row.coarse_rank is not None]
         share = f"{sum(known) / len(known):.2f} of the tokens" if known else "not known"
         return (
-            f"Scan({len(self.layers)} layers, {len(self.rows)} heads, mean rank at 1e-2: {share})"
+            f"Scan({counted(len(self.layers), 'layer')}, {counted(len(self.rows), 'head')}, mean "
+            f"rank at 1e-2: {share})"
         )
 
     def of_layer(self, layer: str) -> list[HeadRow]:
@@ -182,7 +199,11 @@ class Scan:
 
         Returns:
             One list of heads for each layer.
+
+        Raises:
+            ParameterError: If there is no such column.
         """
+        one_of("`column`", column, get_args(Column))
         heads = 1 + max((row.head for row in self.rows), default=-1)
         found = {layer: [float("nan")] * heads for layer in self.layers}
         for row in self.rows:
@@ -210,20 +231,51 @@ class Scan:
             writer.writerow([*_cells(row, names), *(_cells(start, numbers) if start else ())])
         return write_whole(Path(file), out.getvalue().encode(), hint="choose another folder")
 
-    def plot(self, column: Column = "coarse_rank", file: str | Path | None = None) -> Any:
+    def plot(
+        self,
+        column: Column = "coarse_rank",
+        file: str | Path | None = None,
+        scale: Scale | None = None,
+    ) -> Any:
         """Draw one column as a heat map of layers × heads.
 
         Args:
             column: Which number.
             file: Where to save the figure: png, svg or pdf. None saves nothing.
+            scale: The colours; ``self.scale(column)`` by default.
 
         Returns:
             The matplotlib figure.
 
         Raises:
             BadInputError: If the file cannot be written.
+            ParameterError: If there is no such column.
         """
-        return save(heat_map(self.table(column), self.layers, TITLES[column]), file)
+        scale = scale or self.scale(one_of("`column`", column, get_args(Column)))
+        return save(heat_map(self.table(column), self.layers, self._title(column), scale), file)
+
+    def scale(self, column: Column) -> Scale:
+        """Return the colours of a heat map: up to the largest number that the column could have.
+
+        Args:
+            column: Which number.
+
+        Returns:
+            A scale that ends at the number of tokens or dimensions, or at the largest number
+            here and in ``initial`` where there is no such limit.
+        """
+        of = _LIMITS.get(column)
+        if of is not None:
+            known = [value for row in self.rows if (value := getattr(row, of)) is not None]
+            most = float(max(known, default=1.0))
+            return Scale(most, _OF[of].format(most))
+        rows = (*self.rows, *(self.initial.rows if self.initial is not None else ()))
+        known = [value for row in rows if (value := getattr(row, column)) is not None]
+        return Scale(float(max(known, default=1.0)))
+
+    def _title(self, column: Column) -> str:
+        law = mean_of(self.rows, "law") if column == "hardmax_rank" else None
+        return TITLES[column] + ("" if law is None else f" (random heads: {law:.0f})")
 
 
 #: The fields that depend on the weights and can be compared with other weights.
@@ -240,6 +292,15 @@ def _place(row: HeadRow) -> tuple[str, int]:
 def _cells(row: HeadRow, names: Sequence[str]) -> list[Any]:
     values = (getattr(row, name) for name in names)
     return ["" if value is None else value for value in values]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "layer"), counted(2, "layer")
+    ('1 layer', '2 layers')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def mean_of(rows: Iterable[HeadRow], column: str) -> float | None:

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from headwise.attention.view import AttentionMaps, AttentionView
-from headwise.errors import BadInputError
+from headwise.attention.view import AttentionView
+from headwise.probing.head_count import head_count
 from headwise.probing.long_heads import long_numbers
+from headwise.probing.notes import latent_size, notes_on
 from headwise.probing.numbers import HeadNumbers, form_ranks, head_numbers, law_rank
 from headwise.probing.reading import Read, capture
+from headwise.probing.refusals import (
+    one_line_if_unfit,
+    real_parts,
+    refuse_absent,
+    refuse_not_finite,
+    refuse_unmasked_padding,
+    refuse_wrong_question,
+)
 from headwise.probing.rows import HeadRow, Scan
 from headwise.progress import SILENT, Progress, tracked
 from headwise.threads import side_by_side
@@ -66,14 +75,17 @@ def scan(
         The rows, one for each layer and head.
 
     Raises:
-        BadInputError: No attention layer can be read, an activation is not finite, the input
-            has padding without a mask, or no layer or head is left.
+        BadInputError: No attention layer can be read, the model does not take this batch, an
+            activation is not finite, the input has padding without a mask, or the model does not
+            have one of the layers or heads.
+        ParameterError: An argument is of the wrong type.
 
     Example:
         >>> from headwise.attention import HeadGeometry, mha
         >>> scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 6, 8))
-        Scan(1 layers, 2 heads, mean rank at 1e-2: ... of the tokens)
+        Scan(1 layer, 2 heads, mean rank at 1e-2: ... of the tokens)
     """
+    refuse_wrong_question(model, batch, layers, heads)
     refuse_unmasked_padding(model, batch)
     with _opened(store) as place:
         asked = _Question(batch, layers, heads, place, longest_dense, progress)
@@ -91,25 +103,6 @@ class _Question:
     store: Store | None
     longest_dense: int
     progress: Progress
-
-
-def refuse_unmasked_padding(model: nn.Module, batch: Batch) -> None:
-    """Refuse token ids that end or begin with padding and come without an attention mask."""
-    ids = batch.get("input_ids") if isinstance(batch, Mapping) else None
-    config = getattr(model, "config", None)
-    pad = getattr(config, "pad_token_id", None)
-    if not isinstance(ids, Tensor) or not isinstance(pad, int) or isinstance(batch, Tensor):
-        return
-    if "attention_mask" in batch or ids.ndim != 2:
-        return
-    ends = getattr(config, "eos_token_id", None) == pad  # one such token is then the end of a text
-    run = 2 if ends else 1
-    padded = [edge for edge in (ids[:, :run], ids[:, -run:]) if bool((edge == pad).all(-1).any())]
-    if padded and ids.shape[1] > run:
-        raise BadInputError(
-            f"expected an attention_mask for input_ids with padding (token {pad}), got none",
-            hint="pass attention_mask, 1 for real tokens, as the tokenizer returns it",
-        )
 
 
 @contextmanager
@@ -131,10 +124,11 @@ def _scanned(model: nn.Module, asked: _Question) -> Scan:
         rows = StoredRows(asked.store, model, asked.batch, longest_dense=asked.longest_dense)
     pass_ = _Pass(asked, rows)
     attends = "fused" if _length(asked.batch) > asked.longest_dense else "eager"
-    total = _head_count(model, asked.heads)
+    total = head_count(model, asked.layers, asked.heads)
     with (
         _evaluating(model),
         tracked(asked.progress, "measuring heads", total),
+        one_line_if_unfit(model, lambda: pass_.measuring),
         capture(model, pass_.receive, attends=attends),
     ):
         call(model, asked.batch)
@@ -170,16 +164,6 @@ def _length(batch: Batch) -> int:
     return given.shape[1] if isinstance(given, Tensor) and given.ndim in (2, 3) else 0
 
 
-def _head_count(model: nn.Module, heads: Collection[int] | None) -> int:
-    """Return how many heads a scan will measure, as far as the config tells."""
-    config = getattr(model, "config", None)
-    depth = getattr(config, "num_hidden_layers", None) or 1
-    each = getattr(config, "num_attention_heads", None) or 1
-    if not isinstance(depth, int) or not isinstance(each, int):
-        return 1
-    return depth * (each if heads is None else len(heads))
-
-
 @dataclass
 class _Pass:
     """Receives the layers of one forward pass, and measures the chosen heads of each."""
@@ -189,22 +173,27 @@ class _Pass:
     rows: list[HeadRow] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     kv_heads: dict[str, int] = field(default_factory=dict)
+    most_heads: int = 0
+    measuring: bool = False
 
     def receive(self, name: str, view: Read) -> None:
         """Measure the heads of one layer; the reader need not see the calls of torch in here."""
+        self.measuring = True
         with torch._C.DisableTorchFunction():
             self._receive(name, view)
+        self.measuring = False
 
     def _receive(self, name: str, view: Read) -> None:
         place = len(self.seen)
         self.seen.append(name)
         if self.asked.layers is not None and not {place, name} & set(self.asked.layers):
             return
+        self.most_heads = max(self.most_heads, view.shape[1])
         chosen = range(view.shape[1]) if self.asked.heads is None else sorted(set(self.asked.heads))
         chosen = [head for head in chosen if head < view.shape[1]]
-        _refuse_not_finite(name, view)
+        refuse_not_finite(name, view)
         self.asked.progress.show(name)
-        if isinstance(view, AttentionView):
+        if isinstance(view, AttentionView) and len(chosen) == view.shape[1]:
             self.kv_heads[name] = view.keys.shape[1]
         known = self.stored.known(name, chosen) if self.stored is not None else {}
         fresh = self._measured(name, view, [head for head in chosen if head not in known])
@@ -216,7 +205,7 @@ class _Pass:
         """Yield the rows of these heads, each stored as soon as it is there."""
         if not heads:
             return
-        parts = list(view.unpadded())
+        parts = real_parts(view)
         forms = form_ranks(view) if isinstance(view, AttentionView) else [None] * view.shape[1]
         started = time.perf_counter()
 
@@ -246,19 +235,14 @@ class _Pass:
         return head_numbers(view)
 
     def result(self, model: nn.Module) -> Scan:
-        """Return the rows, or refuse an empty choice."""
-        if not self.rows:
-            raise BadInputError(
-                f"expected layers among 0 … {len(self.seen) - 1} and heads that they have, "
-                "got none of them",
-                hint=f"the first layer is {self.seen[0]!r}" if self.seen else "check the model",
-            )
+        """Return the rows, or refuse layers and heads that are not there."""
+        refuse_absent(self.asked.layers, self.seen, self.asked.heads, self.most_heads)
         config = getattr(model, "config", None)
         width = getattr(config, "hidden_size", None)
         return Scan(
             tuple(self.rows),
-            notes=tuple(_notes(self.rows, config)),
-            kv_heads=self.kv_heads,
+            notes=tuple(notes_on(self.rows, config)),
+            kv_heads={} if latent_size(config) is not None else self.kv_heads,
             width=width if isinstance(width, int) else None,
         )
 
@@ -295,34 +279,3 @@ def _row(name: str, head: int, part: Read, found: list[HeadNumbers], form: int |
 def _mean(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if len(known) == len(values) else None
-
-
-def _notes(rows: list[HeadRow], config: Any) -> Iterator[str]:
-    stated, used = getattr(config, "head_dim", None), rows[0].head_dim
-    if isinstance(stated, int) and used is not None and stated != used:
-        yield (
-            f"The config says head_dim {stated}, but the queries have {used} dimensions; "
-            f"the rows use {used}."
-        )
-    excluded = sum(row.excluded for row in rows)
-    if excluded:
-        yield f"{excluded} query rows attend to no key and were left out."
-    if any(row.mask == "in the maps" for row in rows):
-        yield (
-            "This family does not hand out queries and keys. The attention maps it returned were "
-            f"measured, and ranks count from the floor of {rows[0].dtype}."
-        )
-    if any(row.method == "matrix-free" for row in rows):
-        yield (
-            "Sequences this long are measured without forming the matrix: ranks at 1e-8 and 0.01 "
-            "are not known, effective ranks carry a standard error."
-        )
-
-
-def _refuse_not_finite(name: str, view: Read) -> None:
-    read = (view.maps,) if isinstance(view, AttentionMaps) else (view.queries, view.keys)
-    if not all(bool(tensor.isfinite().all()) for tensor in read):
-        raise BadInputError(
-            f"expected finite activations, got NaN or infinity in layer {name!r}",
-            hint="check the inputs and the layers before it",
-        )

@@ -65,7 +65,8 @@ class StoredRows:
 
     def __init__(self, store: Store, model: nn.Module, batch: Any, *, longest_dense: int) -> None:
         self._store = store
-        named = {"model": content_of(model.state_dict()), "inputs": content_of(batch)}
+        content = {"weights": model.state_dict(), "settings": settings_of(model)}
+        named = {"model": content_of(content), "inputs": content_of(batch)}
         self._scan: dict[str, Any] = named
         self._longest_dense = longest_dense
         self._keep(ScannedModel(**self._scan), {"name": _name(model), "parameters": _size(model)})
@@ -98,6 +99,32 @@ def _name(model: nn.Module) -> str:
 
 def _size(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def settings_of(model: nn.Module) -> list[Any]:
+    """Return what a model computes with beside its weights: its config and plain attributes.
+
+    Models with the same weights may differ in their heads, windows or positions.
+    """
+    config: Any = getattr(model, "config", None)
+    fields = config.to_dict() if hasattr(config, "to_dict") else {}
+    kept = {name: fields[name] for name in sorted(fields) if not _is_about_files(name)}
+    plain = [
+        (name, key, value)
+        for name, module in model.named_modules()
+        for key, value in sorted(vars(module).items())
+        if not key.startswith("_") and key != "training" and isinstance(value, _PLAIN)
+    ]
+    return [kept, plain]
+
+
+#: Attributes of modules that enter the name of a scan.
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def _is_about_files(name: str) -> bool:
+    """Whether a field of a config says where the model came from, not what it computes."""
+    return name.startswith("_") or name == "transformers_version"
 
 
 def content_of(value: Any) -> str:

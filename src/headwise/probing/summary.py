@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headwise.probing.rows import HeadRow, Scan, mean_of
+from headwise.probing.rows import HeadRow, Scan, counted, mean_of
 
 #: Bytes of one number, by dtype.
 _BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
@@ -21,8 +21,10 @@ class Summary:
 
     Attributes:
         heads: Number of heads.
+        layers: Number of layers.
         tokens: Mean number of tokens.
-        full_heads: Heads whose rank at 1e-8 is at least 99 % of the tokens.
+        tolerance: From where on ``full_heads`` counts: 1e-8, or the rounding of the dtype.
+        full_heads: Heads whose rank at that tolerance is at least 99 % of the tokens.
         coarse_share: Mean rank at 0.01, as a share of the tokens.
         barrier_share: Mean hardmax rank, as a share of the tokens.
         law_share: The same for random queries and keys.
@@ -34,10 +36,16 @@ class Summary:
         saved_kv_bytes: Bytes of KV cache per token that it would save, for all layers.
         kv_bytes: Bytes of KV cache per token now.
         rotary: Whether positions turn queries and keys, so that ranks cannot be cut exactly.
+        cached: Whether a mask is causal, so that keys and values are cached.
+        effective_rank: Mean effective rank.
+        initial_coarse_share: ``coarse_share`` with new weights.
+        initial_effective_rank: ``effective_rank`` with new weights.
     """
 
     heads: int
+    layers: int
     tokens: float
+    tolerance: str
     full_heads: int | None
     coarse_share: float | None
     barrier_share: float | None
@@ -50,6 +58,10 @@ class Summary:
     saved_kv_bytes: int | None
     kv_bytes: int | None
     rotary: bool
+    cached: bool
+    effective_rank: float | None
+    initial_coarse_share: float | None
+    initial_effective_rank: float | None
 
 
 def summary(found: Scan) -> Summary:
@@ -70,6 +82,7 @@ def summary(found: Scan) -> Summary:
         2
     """
     rows = found.rows
+    start = () if found.initial is None else found.initial.rows
     by_layer = {layer: _share(found.of_layer(layer), "coarse_rank") for layer in found.layers}
     known = {layer: share for layer, share in by_layer.items() if share is not None}
     ranks = [row for row in rows if row.rank_low is not None]
@@ -80,6 +93,8 @@ def summary(found: Scan) -> Summary:
     least = min(known, key=lambda layer: known[layer]) if known else None
     return Summary(
         heads=len(rows),
+        layers=len(found.layers),
+        tolerance=_tolerance(rows),
         tokens=sum(row.tokens for row in rows) / len(rows),
         full_heads=len(full) if ranks else None,
         coarse_share=_share(rows, "coarse_rank"),
@@ -93,6 +108,10 @@ def summary(found: Scan) -> Summary:
         saved_kv_bytes=sum(each[1] for each in sure) if whole else None,
         kv_bytes=sum(each[2] for each in sure) if whole else None,
         rotary=any(row.head_dim is not None and row.form_rank is None for row in rows),
+        cached=any("causal" in row.mask for row in rows),
+        effective_rank=mean_of(rows, "effective_rank"),
+        initial_coarse_share=_share(start, "coarse_rank"),
+        initial_effective_rank=mean_of(start, "effective_rank"),
     )
 
 
@@ -116,17 +135,16 @@ def sentences(facts: Summary) -> Iterator[str]:
     if facts.full_heads is not None:
         little = ": at that tolerance rank says little about a trained head"
         yield (
-            f"{facts.full_heads} of {facts.heads} heads have (almost) full rank at 1e-8"
-            f"{little if 2 * facts.full_heads > facts.heads else ''}."
+            f"{facts.full_heads} of {facts.heads} heads have (almost) full rank at "
+            f"{facts.tolerance}{little if 2 * facts.full_heads > facts.heads else ''}."
         )
     if facts.coarse_share is not None and facts.least_layer is not None:
-        name, share = facts.least_layer
-        using = len(facts.using_layers)
-        few = {0: "No layer uses half of its rank", 1: "1 layer uses at least half of its rank"}
-        use = few.get(using, f"{using} layers use at least half of their rank")
+        yield (f"At 0.01 the mean rank is {facts.coarse_share:.0%} of the tokens.{_use(facts)}")
+    if facts.initial_coarse_share is not None and facts.initial_effective_rank is not None:
         yield (
-            f"At 0.01 the mean rank is {facts.coarse_share:.0%} of the {facts.tokens:.0f} tokens. "
-            f"{use}; {name} uses least, {share:.0%}."
+            f"With new weights the mean rank at 0.01 is {facts.initial_coarse_share:.0%} of the "
+            f"tokens. The mean effective rank is {facts.initial_effective_rank:.3g} with new "
+            f"weights and {facts.effective_rank:.3g} here."
         )
     if facts.barrier_share is not None and facts.law_share is not None:
         yield (
@@ -169,14 +187,67 @@ def as_json(found: Scan) -> dict[str, Any]:
     return written
 
 
+def described(found: Scan) -> str:
+    """Say what was scanned: layers, heads, tokens, head dimension and dtype.
+
+    Args:
+        found: The scan.
+
+    Returns:
+        Words without a full stop.
+
+    Example:
+        >>> import torch
+        >>> from headwise.attention import HeadGeometry, mha
+        >>> from headwise.probing import scan
+        >>> described(scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(3, 5, 8)))
+        '1 layer, 2 heads, 5 tokens, head dimension 4, float32, means over 3 sequences'
+    """
+    rows = found.rows
+    dimensions = sorted({row.head_dim for row in rows if row.head_dim is not None})
+    said = [
+        counted(len(found.layers), "layer"),
+        counted(len(rows), "head"),
+        f"{_span(sorted({row.tokens for row in rows}))} tokens",
+    ]
+    if dimensions:
+        said.append(f"head dimension {_span(dimensions)}")
+    said.append(rows[0].dtype)
+    if rows[0].sequences > 1:
+        said.append(f"means over {rows[0].sequences} sequences")
+    return ", ".join(said)
+
+
+def _span(values: Sequence[int | float]) -> str:
+    low, high = f"{values[0]:.4g}", f"{values[-1]:.4g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _use(facts: Summary) -> str:
+    """Say how many layers use half of their rank, and which uses least; one layer needs no word."""
+    if facts.layers < 2 or facts.least_layer is None:
+        return ""
+    name, share = facts.least_layer
+    using = len(facts.using_layers)
+    few = {0: "No layer uses half of its rank", 1: "1 layer uses at least half of its rank"}
+    use = few.get(using, f"{using} layers use at least half of their rank")
+    return f" {use}; {name} uses least, {share:.0%}."
+
+
+def _tolerance(rows: Sequence[HeadRow]) -> str:
+    maps = any(row.mask == "in the maps" for row in rows)
+    return f"the rounding of {rows[0].dtype}" if maps else "1e-8"
+
+
 def _savings(facts: Summary) -> Iterator[str]:
     if facts.saved_kv_bytes is None or facts.kv_bytes is None:
         return
     parameters = "" if facts.saved_parameters is None else f"{facts.saved_parameters:,} parameters"
     joined = f"{parameters} and " if parameters else ""
+    kept = "KV cache" if facts.cached else "keys and values"
     yield (
         f"If every layer kept the largest need among its heads, it would save {joined}"
-        f"{facts.saved_kv_bytes:,} of {facts.kv_bytes:,} bytes of KV cache per token."
+        f"{facts.saved_kv_bytes:,} of {facts.kv_bytes:,} bytes of {kept} per token."
     )
     if facts.rotary:
         yield (
@@ -185,8 +256,9 @@ def _savings(facts: Summary) -> Iterator[str]:
         )
 
 
-def _share(rows: list[HeadRow] | tuple[HeadRow, ...], column: str) -> float | None:
-    shares = [(getattr(row, column), row.tokens) for row in rows]
+def _share(rows: Sequence[HeadRow], column: str) -> float | None:
+    """Return the mean share of the tokens; one query alone always has rank 1."""
+    shares = [(getattr(row, column), row.tokens) for row in rows if row.tokens > 1]
     known = [value / tokens for value, tokens in shares if value is not None]
     return sum(known) / len(known) if known else None
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.nn.functional import linear, pad, scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
 from headwise.attention.layer import Attention
@@ -54,8 +55,11 @@ def _view(layer: nn.MultiheadAttention, inputs: dict[str, Any]) -> AttentionView
     queries, keys, values = (
         _by_head(linear(*each), layer.num_heads) for each in zip(tokens, maps, biases, strict=True)
     )
-    given = (inputs.get("attn_mask"), inputs.get("key_padding_mask"))
-    mask = torch_mask(*given, batch=len(queries), heads=layer.num_heads)
+    given = [inputs.get("attn_mask"), inputs.get("key_padding_mask")]
+    for extra_key, extra_value in _extra_tokens(layer, keys, values):
+        keys, values = torch.cat([keys, extra_key], 2), torch.cat([values, extra_value], 2)
+        given = [None if each is None else pad(each, (0, 1)) for each in given]
+    mask = torch_mask(*given, batch=len(queries), heads=layer.num_heads, recognise=True)
     return AttentionView(
         queries,
         keys,
@@ -65,6 +69,16 @@ def _view(layer: nn.MultiheadAttention, inputs: dict[str, Any]) -> AttentionView
         self_attention=inputs["query"] is inputs["key"],
         values=values,
     )
+
+
+def _extra_tokens(layer: Any, keys: Tensor, values: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the keys and values that a layer adds to its tokens: learned ones, then zeros."""
+    if layer.bias_k is not None:
+        learned = (_by_head(each, layer.num_heads) for each in (layer.bias_k, layer.bias_v))
+        key, value = (each.expand(len(keys), -1, -1, -1) for each in learned)
+        yield key, value
+    if layer.add_zero_attn:
+        yield torch.zeros_like(keys[:, :, :1]), torch.zeros_like(values[:, :, :1])
 
 
 def _batched(layer: nn.MultiheadAttention, tokens: Tensor) -> Tensor:
