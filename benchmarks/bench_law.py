@@ -21,12 +21,12 @@ import torch
 from headwise import __version__
 from headwise.randomness import stream
 from headwise.spectra import Absolute, Estimate, LogWeights, count
-from headwise.theory.ensembles import IndependentHead
 from headwise.theory.expected import expected_rank
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.law_formula import law_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
+from headwise.theory.simulated_heads import IndependentHead
 from headwise.theory.softening import softmax_ratio
 
 RECORD = Path(__file__).parent / "records" / "law_cpu_202611.json"

@@ -19,10 +19,10 @@ from headwise.attention.masks import Causal
 from headwise.errors import TooLargeError
 from headwise.mask_names import MaskName
 from headwise.spectra import Estimate
-from headwise.theory.ensembles import IndependentHead
 from headwise.theory.law_formula import law_share
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
+from headwise.theory.simulated_heads import IndependentHead
 
 FOLDER = Path(__file__).parents[1] / "src" / "headwise" / "theory"
 SEED = 2026

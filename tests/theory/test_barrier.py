@@ -12,7 +12,6 @@ import torch
 from headwise.errors import BadInputError
 from headwise.randomness import stream
 from headwise.theory import barrier
-from headwise.theory.ensembles import IndependentHead, InputHead, PlateauHead
 from headwise.theory.law_formula import barrier_ratio
 from headwise.theory.montecarlo import (
     concatenated_rank,
@@ -20,6 +19,7 @@ from headwise.theory.montecarlo import (
     plateau_ratio,
     simulate_ratio,
 )
+from headwise.theory.simulated_heads import IndependentHead, InputHead, PlateauHead
 
 
 def test_softmax_row_bound_is_reached_when_all_runners_up_tie():

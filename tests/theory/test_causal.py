@@ -12,12 +12,12 @@ from headwise.attention.masks import Causal, SlidingWindow
 from headwise.errors import BadInputError, TooLargeError
 from headwise.mask_names import checked_mask
 from headwise.theory.causal import causal_share
-from headwise.theory.ensembles import IndependentHead
 from headwise.theory.expected import LAW_ERROR, expected_rank, ready_ratio
 from headwise.theory.law_formula import barrier_ratio, column_share, critical_head_dim, law_share
 from headwise.theory.montecarlo import simulate_ratio, simulate_to
 from headwise.theory.numerics import rule_between
 from headwise.theory.picking import norm_density, odds
+from headwise.theory.simulated_heads import IndependentHead
 
 
 def row_by_row(n, d):

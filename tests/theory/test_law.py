@@ -14,11 +14,11 @@ from scipy import integrate, special, stats
 from headwise.errors import BadInputError, InaccurateError
 from headwise.randomness import stream
 from headwise.theory import picking
-from headwise.theory.ensembles import IndependentHead
 from headwise.theory.fluctuation import corrected_law, meeting_probability
 from headwise.theory.law_formula import barrier_ratio, critical_head_dim, law_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.number_types import MAX_HEAD_DIM, MAX_LENGTH
+from headwise.theory.simulated_heads import IndependentHead
 
 
 def finite_law(length, head_dim) -> torch.Tensor:

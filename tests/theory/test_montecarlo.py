@@ -8,15 +8,6 @@ import pytest
 import torch
 
 from headwise.errors import BadInputError
-from headwise.theory.ensembles import (
-    IndependentHead,
-    InputHead,
-    PlateauHead,
-    RandomInputHead,
-    WideHead,
-    normal,
-    uniform,
-)
 from headwise.theory.law_formula import barrier_ratio
 from headwise.theory.montecarlo import (
     _used_columns,
@@ -25,6 +16,15 @@ from headwise.theory.montecarlo import (
     simulate_to,
 )
 from headwise.theory.planar import line_ratio
+from headwise.theory.simulated_heads import (
+    IndependentHead,
+    InputHead,
+    PlateauHead,
+    RandomInputHead,
+    WideHead,
+    normal,
+    uniform,
+)
 
 
 def test_conditional_mean_is_the_mean_over_all_choices_of_queries():

@@ -6,12 +6,12 @@ import pytest
 
 from headwise.errors import BadInputError, TooLargeError
 from headwise.progress import NoProgress
-from headwise.theory.ensembles import IndependentHead
 from headwise.theory.expected import LAW_ERROR, expected_rank
 from headwise.theory.law_formula import law_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
 from headwise.theory.planar import plane_ratio
+from headwise.theory.simulated_heads import IndependentHead
 
 
 @pytest.mark.parametrize(("d", "seed"), [(2, 0), (4, 1), (10, 2), (24, 3)])

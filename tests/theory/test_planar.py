@@ -10,7 +10,6 @@ import torch
 from scipy import spatial, stats
 
 from headwise.theory.agreement import _both_below, agreement
-from headwise.theory.ensembles import IndependentHead
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.planar import (
     HULL_FROM,
@@ -18,6 +17,7 @@ from headwise.theory.planar import (
     line_ratio,
     plane_ratio,
 )
+from headwise.theory.simulated_heads import IndependentHead
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 10**12])

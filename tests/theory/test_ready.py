@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwise.errors import BadInputError
-from headwise.theory.ensembles import IndependentHead
 from headwise.theory.expected import UPPER_BOUND, ready_ratio, table
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.law_formula import column_share, law_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.neighbourhood import neighbourhood_ratio
 from headwise.theory.planar import line_ratio, plane_ratio
+from headwise.theory.simulated_heads import IndependentHead
 
 
 @pytest.mark.parametrize(("n", "d"), [(5, 3), (27, 4), (90, 7), (300, 12), (700, 15), (1300, 5)])

@@ -22,7 +22,7 @@ from headwise.theory.nearest import (
 from headwise.theory.numerics import crossing
 from headwise.theory.scaling import quantile
 from headwise.theory.statements.heads_expansion import legendre, tail_energy
-from headwise.theory.statements.rank_rows import simplex
+from headwise.theory.statements.rank_theorems import simplex
 from headwise.theory.theorems import STATEMENTS
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from headwise.theory.ensembles import Ensemble
+    from headwise.theory.simulated_heads import Ensemble
 
 #: How queries and keys are made: drawn directly, or inputs times Gaussian weights.
 EnsembleName = Literal[

@@ -24,9 +24,9 @@ from headwise.randomness import stream
 from headwise.shapes import Float, Int
 from headwise.spectra import Estimate, count
 from headwise.spectra.measuring import distinct_columns
-from headwise.theory.ensembles import Ensemble, IndependentHead, PlateauHead, WideHead
 from headwise.theory.neighbourhood import POISSON_FROM, neighbourhood_ratio
 from headwise.theory.number_types import Real, Whole
+from headwise.theory.simulated_heads import Ensemble, IndependentHead, PlateauHead, WideHead
 
 # Scores held at once (2²² float64 numbers are 32 MiB).
 _SCORES = 2**22
@@ -195,7 +195,7 @@ def concatenated_ratio(
     Returns:
         The mean ratio with its standard error.
 
-    >>> from headwise.theory.ensembles import IndependentHead
+    >>> from headwise.theory.simulated_heads import IndependentHead
     >>> concatenated_ratio(IndependentHead(40, 8), heads=2, draws=8).mean > 0.6
     True
     """

@@ -8,13 +8,13 @@ from headwise.theory.statements.heads_votes import VOTES
 from headwise.theory.statements.ours import OURS
 from headwise.theory.statements.rank_matrices import RANK_MATRICES
 from headwise.theory.statements.rank_remarks import RANK_REMARKS
-from headwise.theory.statements.rank_rows import RANK_ROWS
+from headwise.theory.statements.rank_theorems import RANK_THEOREMS
 from headwise.theory.statements.statement import Check, Evidence, Source, Statement
 
 __all__ = ["STATEMENTS", "Check", "Evidence", "Source", "Statement"]
 
 STATEMENTS: tuple[Statement, ...] = (
-    *RANK_ROWS,
+    *RANK_THEOREMS,
     *RANK_REMARKS,
     *RANK_MATRICES,
     *UPPER_BOUND,

@@ -10,12 +10,12 @@ from torch import Tensor
 from headwise.randomness import stream
 from headwise.spectra import Estimate
 from headwise.theory import barrier
-from headwise.theory.ensembles import Entries, IndependentHead, normal, orthonormal
 from headwise.theory.harmonic_bound import Values, error_lower_bound
 from headwise.theory.law_formula import column_share
 from headwise.theory.montecarlo import simulate_ratio
 from headwise.theory.nearest import heads_error
-from headwise.theory.statements.rank_rows import simplex
+from headwise.theory.simulated_heads import Entries, IndependentHead, normal, orthonormal
+from headwise.theory.statements.rank_theorems import simplex
 from headwise.theory.statements.statement import (
     Evidence,
     Source,

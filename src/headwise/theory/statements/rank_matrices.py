@@ -8,7 +8,7 @@ from torch import Tensor
 from headwise.randomness import stream
 from headwise.spectra import Estimate
 from headwise.theory import barrier
-from headwise.theory.ensembles import orthonormal
+from headwise.theory.simulated_heads import orthonormal
 from headwise.theory.statements.statement import (
     Evidence,
     Source,

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from headwise.spectra import PAPER_TOLERANCE, Estimate, LogWeights, count
 from headwise.theory import barrier
-from headwise.theory.ensembles import PlateauHead, WideHead
 from headwise.theory.montecarlo import simulate_ratio
+from headwise.theory.simulated_heads import PlateauHead, WideHead
 from headwise.theory.statements.statement import (
     Evidence,
     Source,

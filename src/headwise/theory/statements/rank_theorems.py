@@ -10,8 +10,8 @@ from torch import Tensor
 from headwise.randomness import stream
 from headwise.spectra import Estimate
 from headwise.theory import barrier
-from headwise.theory.ensembles import InputHead, PlateauHead, orthonormal
 from headwise.theory.montecarlo import simulate_ratio
+from headwise.theory.simulated_heads import InputHead, PlateauHead, orthonormal
 from headwise.theory.statements.statement import (
     Evidence,
     Source,
@@ -176,7 +176,7 @@ def _growth_to_the_limit(seed: int, head_dim: int) -> Evidence:
     )
 
 
-RANK_ROWS = (
+RANK_THEOREMS = (
     Statement(
         "Lemma 1",
         Source.RANK_PAPER,
