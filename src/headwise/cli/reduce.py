@@ -70,8 +70,13 @@ Step = Annotated[
     option("--step", "Make ranks multiples of this.", whole_from(1)),
 ]
 Tokens = Annotated[
-    int,
-    option("--tokens", "Calibrate on at most this many tokens.", whole_from(1)),
+    int | None,
+    option(
+        "--tokens",
+        "Calibrate on at most this many tokens.",
+        whole_from(1),
+        default="8192, encoders 16384",
+    ),
 ]
 HeldOut = Annotated[
     int,
@@ -124,7 +129,7 @@ def reduce(
     keys: KeysCut = None,
     only: Only = None,
     step: Step = 8,
-    tokens: Tokens = 8192,
+    tokens: Tokens = None,
     held_out: HeldOut = 4096,
     length: Length = None,
     heal: Heal = 0,

@@ -8,7 +8,8 @@ between different tokens and layers are left out. A model without predictions, s
 is judged by the squared change of its mean-pooled, normalised output instead.
 
 Keys that many tokens attend to have large gradients. ``moment(weighted=True)`` counts each key with
-‖γ‖², so that E γγᵀ ⊗ kkᵀ is replaced by a product of two moments with the same trace.
+‖γ‖², so that E γγᵀ ⊗ kkᵀ is replaced by a product of two moments with the same trace. For the terms
+between tokens ``by_sequence`` keeps Σ γ xᵀ of single sequences.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from torch import Tensor, nn
 from headwise.progress import SILENT, Progress, tracked
 from headwise.reduction.families import AttentionParts, attention_parts
 
+#: Sequences that are kept one by one: at most this many, and this many numbers for a layer.
+SLOTS = 1024
+SLOT_NUMBERS = 2**23
+
 
 @dataclass
 class Moments:
@@ -36,7 +41,11 @@ class Moments:
         total: Σ x.
         total_weighted: Σ ‖γ‖² x, head by head.
         weights: Σ ‖γ‖² of each head.
+        by_sequence: (slots, heads, d, d) Σ γ xᵀ of each head over the tokens of one sequence. If
+            there are more sequences than slots, they share slots: their signs are random.
+        slopes: (slots, heads, d) Σ γ, the same way.
         tokens: The number of tokens.
+        sequences: The number of sequences in the slots.
     """
 
     states: Tensor
@@ -45,14 +54,21 @@ class Moments:
     total: Tensor
     total_weighted: Tensor
     weights: Tensor
+    by_sequence: Tensor
+    slopes: Tensor
     tokens: int = 0
+    sequences: int = 0
 
     @classmethod
-    def of_size(cls, size: int, heads: int) -> Moments:
+    def of_size(cls, size: int, heads: int, slots: int = 0) -> Moments:
         """Return empty sums for vectors of this size, on the CPU."""
         square = torch.zeros(size, size, dtype=torch.float64)
         line, weights = square[0].clone(), torch.zeros(heads, dtype=torch.float64)
-        return cls(square, square.clone(), square.clone(), line, line.clone(), weights)
+        d = size // heads
+        slopes = torch.zeros(slots, heads, d)
+        by_sequence = torch.zeros(slots, heads, d, d)
+        lines = (line, line.clone(), weights, by_sequence, slopes)
+        return cls(square, square.clone(), square.clone(), *lines)
 
     def add(self, states: Tensor, gradient: Tensor, real: Tensor) -> None:
         """Add real tokens: their states and the gradients there."""
@@ -67,11 +83,39 @@ class Moments:
         self.total_weighted += (scaled * by_dimension).sum(0, dtype=torch.float64)
         self.weights += size.square().sum(0, dtype=torch.float64)
         self.tokens += len(rows)
+        if len(self.by_sequence):
+            self._add_sequences(states.detach(), gradient.detach(), real)
+
+    def _add_sequences(self, states: Tensor, gradient: Tensor, real: Tensor) -> None:
+        """Add Σ γ xᵀ of every sequence to the next slots."""
+        slots, heads = self.slopes.shape[:2]
+        slopes = (gradient * real.unsqueeze(-1)).unflatten(-1, (heads, -1))
+        found = torch.einsum("bnhd,bnhe->bhde", slopes, states.unflatten(-1, (heads, -1)))
+        place = (self.sequences + torch.arange(len(states), device=states.device)) % slots
+        self.by_sequence.index_add_(0, place, found.float())
+        self.slopes.index_add_(0, place, slopes.sum(1).float())
+        self.sequences += len(states)
 
     def to(self, device: torch.device | str) -> Moments:
         """Return the same sums on a device."""
-        tensors = {n: each.to(device) for n, each in vars(self).items() if n != "tokens"}
-        return Moments(**tensors, tokens=self.tokens)
+        moved = {n: each.to(device) for n, each in vars(self).items() if isinstance(each, Tensor)}
+        return Moments(**moved, tokens=self.tokens, sequences=self.sequences)
+
+    def samples(self, *, centred: bool = False, weighted: bool = False) -> Tensor | None:
+        """Return Σ γ xᵀ of each filled slot, (slots, heads, d, d), or None without slots.
+
+        Args:
+            centred: Take off the mean of x.
+            weighted: Tokens count with ‖γ‖² in that mean.
+        """
+        filled = min(self.sequences, len(self.slopes))
+        if not filled:
+            return None
+        found, slopes = self.by_sequence[:filled], self.slopes[:filled]
+        if not centred:
+            return found
+        mean = self.mean(weighted).float().unflatten(0, (slopes.shape[1], -1))
+        return found - slopes.unsqueeze(-1) * mean.unsqueeze(-2)
 
     @property
     def _shares(self) -> Tensor:
@@ -121,6 +165,7 @@ def calibrate(
     batches: Sequence[dict[str, Tensor]],
     *,
     seed: int = 0,
+    between_tokens: bool = False,
     memory: Memory | None = None,
     progress: Progress = SILENT,
 ) -> list[LayerMoments]:
@@ -130,6 +175,7 @@ def calibrate(
         model: A supported model in evaluation mode; its parameters are left as they were.
         batches: Inputs of the model, each with ``input_ids`` and perhaps ``attention_mask``.
         seed: Of the drawn predictions.
+        between_tokens: Keep sums of single sequences too, with two passes over each batch.
         memory: Where to keep what is done, so that a stopped run goes on.
         progress: Where to report.
 
@@ -137,17 +183,19 @@ def calibrate(
         One entry for each layer, on the CPU.
     """
     device = next(model.parameters()).device
+    repeats = 2 if between_tokens else 1
 
     def probe(index: int) -> Probe:
-        batch = {name: each.to(device) for name, each in batches[index].items()}
+        batch = {name: each.to(device) for name, each in batches[index // repeats].items()}
         mask = batch.get("attention_mask")
         real = torch.ones_like(batch["input_ids"]).bool() if mask is None else mask.bool()
         # Its own seed: a run that goes on draws what it would have drawn.
         generator = torch.Generator(device).manual_seed(1_000_003 * seed + index)
         return Probe(real, lambda: _of_hugging_face(model, batch, real, generator))
 
-    parts = attention_parts(model)
-    return gather(model, parts, len(batches), probe, memory=memory, progress=progress)
+    parts, passes = attention_parts(model), repeats * len(batches)
+    empty = [empty_moments(each, between_tokens) for each in parts]
+    return gather(model, parts, passes, probe, empty=empty, memory=memory, progress=progress)
 
 
 @runtime_checkable
@@ -175,6 +223,7 @@ def gather(
     passes: int,
     probe: Callable[[int], Probe],
     *,
+    empty: list[LayerMoments] | None = None,
     memory: Memory | None = None,
     progress: Progress = SILENT,
 ) -> list[LayerMoments]:
@@ -186,6 +235,7 @@ def gather(
         passes: The number of passes.
         probe: Prepares a pass by its number; ``drawn_loss`` makes the scalar of a model that
             predicts.
+        empty: What to add to; moments without slots by default.
         memory: Where to keep what is done after each tenth of the passes.
         progress: Where to report.
 
@@ -194,7 +244,7 @@ def gather(
     """
     device = next(model.parameters()).device
     kept = None if memory is None else memory.read()
-    layers, done = kept or ([empty_moments(each) for each in parts], 0)
+    layers, done = kept or (empty or [empty_moments(each) for each in parts], 0)
     watch = _Watch([each.to(device) for each in layers])
     with (
         _frozen(model),
@@ -211,12 +261,14 @@ def gather(
     return [each.to("cpu") for each in watch.layers]
 
 
-def empty_moments(part: AttentionParts) -> LayerMoments:
+def empty_moments(part: AttentionParts, between_tokens: bool = False) -> LayerMoments:
     """Return the moments of no tokens, on the CPU."""
-    return LayerMoments(
-        Moments.of_size(part.key.out_features, part.kv_heads),
-        Moments.of_size(part.value.out_features, part.kv_heads),
-    )
+
+    def empty(size: int) -> Moments:
+        slots = min(SLOTS, SLOT_NUMBERS // (size * part.head_dim)) if between_tokens else 0
+        return Moments.of_size(size, part.kv_heads, slots)
+
+    return LayerMoments(empty(part.key.out_features), empty(part.value.out_features))
 
 
 def drawn_loss(logits: Tensor, generator: torch.Generator) -> Tensor:

@@ -14,9 +14,11 @@ from torch import Tensor
 from headwise.checks import spelled_number
 from headwise.errors import BadInputError, ParameterError
 from headwise.reduction.allocation import Option, Part, allocate
+from headwise.reduction.between_tokens import maps_between_tokens
 from headwise.reduction.calibration import LayerMoments, Moments
 from headwise.reduction.factors import Factors, best_factors
 from headwise.reduction.families import SHARED, AttentionParts, Keys
+from headwise.reduction.maps import stacked_maps
 from headwise.reduction.rotary import order_of_dropping, over_positions, pair_places
 
 #: What can be cut in a layer.
@@ -129,6 +131,23 @@ class LayerCurves:
         metric, d = moments.metric(), self.parts.head_dim
         cuts = [slice(head * d, (head + 1) * d) for head in range(self.parts.kv_heads)]
         return [best_factors(moment[cut, cut], metric[cut, cut]) for cut in cuts]
+
+    def key_maps(self, rank: int) -> tuple[Tensor, Tensor]:
+        """Return compress and expand of the key heads, or of the latent, at a rank."""
+        return self._maps(self.key_factors, self.moments.keys, rank, self.centred_keys)
+
+    def value_maps(self, rank: int) -> tuple[Tensor, Tensor]:
+        """Return compress and expand of the value heads at a rank."""
+        return self._maps(self.value_factors, self.moments.values, rank, self.centred_values)
+
+    def _maps(
+        self, factors: list[Factors], moments: Moments, rank: int, centred: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Count the terms between tokens if the moments of single sequences are there."""
+        samples = moments.samples(centred=centred, weighted=self.weighted)
+        if samples is None or rank == self.parts.head_dim:
+            return stacked_maps(factors, rank)
+        return maps_between_tokens(samples, rank)
 
     @cached_property
     def pair_orders(self) -> list[tuple[list[int], list[float]]]:

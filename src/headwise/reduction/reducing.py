@@ -64,7 +64,8 @@ class Settings:
             nothing, which loses more and decodes faster; "pairs" drops rotation pairs.
         only: Cut keys or values alone; the budget is then theirs.
         step: Ranks are multiples of it.
-        tokens: Tokens to calibrate on, at most.
+        tokens: Tokens to calibrate on, at most; 8,192 for decoders and 16,384 for encoders by
+            default.
         held_out: Tokens to judge on, at most.
         length: Tokens of a sequence; 512 for decoders and 64 for encoders by default.
         heal: Steps of training of the cut layers against the original's outputs.
@@ -81,7 +82,7 @@ class Settings:
     keys: Keys | None = None
     only: Kind | None = None
     step: int = 8
-    tokens: int = 8192
+    tokens: int | None = None
     held_out: int = 4096
     length: int | None = None
     heal: int = 0
@@ -140,7 +141,12 @@ def reduce_model(
         memory = MomentsFile(folder, original, sample.calibration, asked.seed)
     _refuse_early(original, kind, budget, asked)
     found = calibrate(
-        original, sample.calibration, seed=asked.seed, memory=memory, progress=progress
+        original,
+        sample.calibration,
+        seed=asked.seed,
+        between_tokens=is_encoder(original.config),
+        memory=memory,
+        progress=progress,
     )
     curves = _curves(original, kind, found)
     reduction = _Work(original, sample, curves, asked).done(budget, folder, progress)
@@ -242,7 +248,7 @@ def _sample(original: Any, tokenizer: Any, text: str, asked: Settings) -> Sample
     return sample_text(
         tokenizer,
         text,
-        tokens=asked.tokens,
+        tokens=asked.tokens or (16384 if encoder else 8192),
         held_out=asked.held_out,
         length=asked.length or (64 if encoder else 512),
         needed=4 * attention_parts(original)[0].key.out_features,

@@ -12,7 +12,14 @@ from torch import Tensor
 
 from headwise.reduction.calibration import LayerMoments, Moments
 
-_NAMES = ("states", "weighted", "gradients", "total", "total_weighted", "weights")
+_NAMES = (
+    *("states", "weighted", "gradients", "total", "total_weighted", "weights"),
+    *("by_sequence", "slopes"),
+)
+_COUNTS = ("tokens", "sequences")
+
+#: The version of the file; another version is not read.
+_FORMAT = 2
 
 
 class MomentsFile:
@@ -44,7 +51,8 @@ class MomentsFile:
 
         def one(index: int, kind: str) -> Moments:
             own = [flat[f"{index}.{kind}.{name}"] for name in _NAMES]
-            return Moments(*own, tokens=int(flat[f"{index}.{kind}.tokens"]))
+            tokens, sequences = (int(flat[f"{index}.{kind}.{name}"]) for name in _COUNTS)
+            return Moments(*own, tokens=tokens, sequences=sequences)
 
         return [LayerMoments(one(i, "keys"), one(i, "values")) for i in range(layers)], done
 
@@ -57,7 +65,8 @@ class MomentsFile:
             for kind, own in vars(layer).items():
                 for name in _NAMES:
                     flat[f"{index}.{kind}.{name}"] = getattr(own, name).contiguous()
-                flat[f"{index}.{kind}.tokens"] = torch.tensor([own.tokens])
+                for name in _COUNTS:
+                    flat[f"{index}.{kind}.{name}"] = torch.tensor([getattr(own, name)])
         self.place.parent.mkdir(parents=True, exist_ok=True)
         beside = self.place.with_name(f"{self.place.name}.part")
         save_file(flat, beside)
@@ -71,7 +80,7 @@ class MomentsFile:
 
 def _key(model: Any, batches: Sequence[dict[str, Tensor]], seed: int) -> str:
     """Return a hash of the inputs and of some weights of every layer."""
-    digest = hashlib.sha256(str((seed, model.config.to_json_string())).encode())
+    digest = hashlib.sha256(str((_FORMAT, seed, model.config.to_json_string())).encode())
     for batch in batches:
         digest.update(batch["input_ids"].numpy().tobytes())
     for parameter in model.parameters():

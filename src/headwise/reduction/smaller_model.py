@@ -17,7 +17,7 @@ from headwise.reduction.families import (
     attention_parts,
     block_maps,
 )
-from headwise.reduction.maps import QueryKeyMaps, ValueMaps, stacked_maps, write_maps
+from headwise.reduction.maps import QueryKeyMaps, ValueMaps, write_maps
 from headwise.reduction.planning import Cut, LayerCurves
 from headwise.reduction.rotary import kept_pairs, pair_places, picking
 
@@ -81,7 +81,7 @@ def _key_maps(curve: LayerCurves, cut: Cut) -> QueryKeyMaps:
         kept = kept_pairs(curve.pair_orders, cut.rank // 2)
         picked = picking(kept, *pair_places(d, d, "halves"), rank=d)
         return QueryKeyMaps(picked, picked)
-    compress, expand = stacked_maps(curve.key_factors, cut.rank)
+    compress, expand = curve.key_maps(cut.rank)
     if cut.keys == "latent":
         return QueryKeyMaps(key=compress)
     centred = curve.centred_keys and cut.rank < d
@@ -92,7 +92,7 @@ def _key_maps(curve: LayerCurves, cut: Cut) -> QueryKeyMaps:
 def _value_maps(curve: LayerCurves, rank: int) -> ValueMaps:
     old = curve.parts
     group = old.heads // old.kv_heads
-    compress, expand = stacked_maps(curve.value_factors, rank)
+    compress, expand = curve.value_maps(rank)
     weight = old.output.weight.double().cpu()
     bias = None if old.output.bias is None else old.output.bias.double().cpu()
     shift = None
