@@ -16,7 +16,7 @@ from headwise.advice import advisor
 from headwise.advice.evidence import measured_evidence
 from headwise.advice.export import layer_call
 from headwise.advice.render.document import document, table_rows
-from headwise.advice.render.page import page
+from headwise.advice.render.page import page, trial_command
 from headwise.advice.rule import judged_tasks, support_for
 from headwise.data.batches import joined_batches
 from headwise.errors import BadInputError, HeadwiseError
@@ -383,6 +383,18 @@ def test_one_call_passes_no_more_modules_than_it_does_now():
     own = {name for name in seen if name.startswith("headwise.advice")}
     assert len(own) <= 21, sorted(own)
     assert len(seen) <= 53, sorted(seen)
+
+
+def test_the_report_suggests_a_trial_that_runs_and_holds_the_usual_geometry():
+    """It left out the usual geometry, offered unaffordable ones, and passed vectors as images."""
+    digits = trial_command(advise("digits"))
+    assert digits == "headwise trial digits --width 64 --candidates 16x4,1x64,4x4"
+    vectors = trial_command(advise(TOKENS, width=32))
+    assert vectors.startswith("headwise trial --build mine:build --batches mine:batches --width 32")
+    assert "headwise trial DATA --width 64" in trial_command(advise(IDS, width=64))
+    llama = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8}
+    grouped = advise(config=llama | {"num_key_value_heads": 2})
+    assert trial_command(grouped) == "headwise trial DATA --width 256"
 
 
 def test_the_same_seed_gives_the_same_answer(answer):

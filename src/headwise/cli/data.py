@@ -49,7 +49,8 @@ def data(folder: Folder = None, as_json: AsJson = False) -> None:
     lines = [*missing, "digits    found in the package: 1,797 images of 8 × 8, 10 classes"]
     for known, path in found.items():
         state = f"found at {path}" if path else f"not in {place}"
-        lines.append(f"{known.name:<9} {state}; whole: {known.what} ({known.cite})")
+        lines.append(f"{known.name:<9} {state}: {known.what} ({known.cite})")
         if path is None:
             lines.append(f"          get it: mkdir -p {place} && cd {place} && {known.get}")
+    lines.append("Sizes are those of the training part + the test part.")
     screen().print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)

@@ -154,7 +154,7 @@ def _refuse_odd_labels(inputs: Tensor, labels: Tensor | None) -> None:
         raise BadInputError(
             f"expected images (b, channels, side, side) or ids (b, n), got shape "
             f"{tuple(inputs.shape)}",
-            hint="reshape the inputs, or pass your own model to trial_of()",
+            hint="reshape the inputs, or pass `build` and `batches` for your own model",
         )
     if labels is None or labels.shape != inputs.shape[:1] or labels.is_floating_point():
         got = "none" if labels is None else f"labels of shape {tuple(labels.shape)} and type "

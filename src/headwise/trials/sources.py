@@ -59,7 +59,7 @@ def read_problem(inputs: Any, labels: Any, frame: Frame) -> Problem:
     if frame.task not in (None, *TASKS):
         raise ParameterError(
             f"expected task 'classify' or 'next-token', got {frame.task!r}",
-            hint="pass one of them, or your own model to trial_of()",
+            hint="pass one of them, or `build` and `batches` for your own model",
         )
     found = read_source(inputs, most=MOST_SAMPLES, size=frame.size)
     if labels is not None and (found.labels is not None or len(found.texts) == 1):
@@ -83,7 +83,7 @@ def _of_array(values: Tensor, labels: Tensor | None, frame: Frame) -> Problem:
         raise BadInputError(
             f"expected images (b, channels, side, side) or whole-number ids (b, n) or (n), got "
             f"shape {tuple(values.shape)} of {str(values.dtype).removeprefix('torch.')}",
-            hint="reshape the inputs, or pass your own model to trial_of()",
+            hint="reshape the inputs, or pass `build` and `batches` for your own model",
         )
     if frame.patch is not None:
         raise ParameterError("`patch` goes with images, got token ids", hint="leave it out")

@@ -11,6 +11,7 @@ from headwise.advice.answer import Answer
 from headwise.advice.export import layer_call
 from headwise.advice.render.document import document
 from headwise.advice.render.figure import figure
+from headwise.advice.words.answer import over_words
 from headwise.faces import Face
 from headwise.geometry import LatentGeometry
 from headwise.report import inline_svg
@@ -51,13 +52,21 @@ def _rendered(answer: Answer, template: str, face: Face) -> str:
 
 
 def trial_command(answer: Answer) -> str:
-    """The command that trains the first rows of the table side by side."""
-    geometries = [row.choice.geometry for row in document(answer).rows]
+    """The command that trains the advised geometry beside the usual one and the next choice."""
+    offered = (answer.best, answer.usual, *answer.choices)
+    geometries = dict.fromkeys(c.geometry for c in offered if over_words(answer, c) is None)
     plain = [g for g in geometries if g.kv_heads == g.heads and not isinstance(g, LatentGeometry)]
     named = [f"{g.heads}x{g.qk_rank}" + f"/{g.v_rank}" * (g.v_rank != g.qk_rank) for g in plain]
-    source = answer.evidence.source or "DATA"
-    chosen = ",".join(named[:COMPARED])
-    return f"headwise trial {quote(source)} --width {answer.evidence.width} --candidates {chosen}"
+    command = f"headwise trial {_trained_on(answer)} --width {answer.evidence.width}"
+    return f"{command} --candidates {','.join(named[:COMPARED])}" if len(named) > 1 else command
+
+
+def _trained_on(answer: Answer) -> str:
+    """The data as a trial takes them; no built-in model reads vectors."""
+    known, source = answer.evidence.statistics, answer.evidence.source
+    if known is not None and not known.learned and not answer.evidence.images:
+        return "--build mine:build --batches mine:batches"
+    return "DATA" if source in (None, "tokens") else quote(source)
 
 
 def _coded(sentence: str) -> Any:
