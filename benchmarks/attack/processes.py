@@ -2,9 +2,8 @@
 
 Run ``python -m benchmarks.attack.processes --minutes 1``. Counts from many threads at once, and
 from a process forked after headwise was used, must equal those of one thread. Work inside the work
-of a worker must be answered, or refused in one line. A command that Ctrl-C ends, whenever it comes,
-must end as one that was interrupted (or was done), without a traceback and without children. The
-exit code is 1 otherwise.
+of a worker must be answered, or refused in one line. What a command that Ctrl-C ends must do is in
+``interrupts``. The exit code is 1 otherwise.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import torch
 from benchmarks.attack.certificates import target
-from benchmarks.attack.clusters import members
+from benchmarks.attack.interrupts import interrupt
 from benchmarks.attack.sums import Sums
 
 from headwise.errors import HeadwiseError
@@ -36,14 +35,6 @@ from headwise.spectra import count
 
 #: Seconds that anything here may take before it counts as a hang.
 PATIENCE = 120.0
-
-#: Commands for Ctrl-C: each reads, computes, draws or runs workers.
-COMMANDS = (
-    ("law", "--length", "4096"),
-    ("bound", "--width", "64", "--rank", "8", "--error", "0.1"),
-    ("advise", "--length", "256", "--width", "128"),
-    ("reproduce", "rank2026/figure_2c", "--scale", "miniature", "--store", "STORE"),
-)
 
 
 def ranks(seed: int) -> list[list[int]]:
@@ -57,20 +48,52 @@ def ranks(seed: int) -> list[list[int]]:
 
 
 def threads(dice: random.Random) -> str | None:
-    """Count the same matrices from several threads at once."""
+    """Count the same matrices from several threads at once, with one or several torch threads."""
     seed = dice.randrange(10**6)
-    wanted = ranks(seed)
+    if dice.random() < 0.5:
+        return threads_of(seed)
+    # In a process of its own: no process may fork after torch has used several threads.
+    code = "import sys; from benchmarks.attack import processes as p; import torch;"
+    code += f"torch.set_num_threads({dice.choice((2, 4))}); sys.exit(p.threads_of({seed}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    return None if done.returncode == 0 else f"threads: {done.stderr[-500:]}"
+
+
+def threads_of(seed: int) -> str | None:
+    """Count from eight threads and wait for their end; say what differs from one thread."""
+    wanted, before = ranks(seed), _tasks()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: ranks(seed), range(16)))
+    # A joined thread may still be ending; torch hangs in a process that is forked meanwhile.
+    end = time.monotonic() + PATIENCE
+    while _tasks() > before and time.monotonic() < end:
+        time.sleep(0.001)
     return None if all(one == wanted for one in found) else "threads: another count"
 
 
+def _tasks() -> int:
+    """Threads of this process that the system knows; zero where it does not tell."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.exists() else 0
+
+
 def fork(dice: random.Random) -> str | None:
-    """Count in a process forked after use, with a thread running."""
+    """Count in a process forked after use, with a thread running that does not count."""
     seed = dice.randrange(10**6)
     wanted = json.dumps(ranks(seed)).encode()
-    # With more threads torch itself hangs in a forked process, whatever it is asked.
-    torch.set_num_threads(1)
+    stop = threading.Event()
+    waiting = threading.Thread(target=stop.wait)
+    waiting.start()
+    try:
+        return _forked(seed, wanted)
+    finally:
+        stop.set()
+        waiting.join()
+
+
+def _forked(seed: int, wanted: bytes) -> str | None:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -117,41 +140,6 @@ def nested(dice: random.Random) -> str | None:
     return None if good else f"nested, daemon={daemon}: {said[:300]}"
 
 
-def interrupt(dice: random.Random) -> str | None:
-    """Send Ctrl-C to a command and its children at a random moment."""
-    with tempfile.TemporaryDirectory() as folder:
-        words = [f"{folder}/results.db" if w == "STORE" else w for w in dice.choice(COMMANDS)]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "headwise", *words],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            # A background job inherits an ignored SIGINT, and Python then leaves it ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(dice.uniform(0.3, 12.0))
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGINT)
-        try:
-            said = process.communicate(timeout=PATIENCE)[0].decode()
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return f"Ctrl-C: {words} does not end"
-        time.sleep(0.2)
-        left = members({process.pid})
-    told = said.rpartition("Traceback")[2] if "Traceback" in said else ""
-    # Before our first line runs, Ctrl-C is Python's own to report.
-    early = told and "headwise/cli/app.py" not in told
-    # Python ends itself by the signal if it came in a string that was executed, as in dataclasses.
-    if process.returncode not in (0, 130, -signal.SIGINT) and not early:
-        return f"Ctrl-C: {words} ended with {process.returncode}: {said[-500:]}"
-    if told and not early:
-        return f"Ctrl-C: {words}: {said[-800:]}"
-    return f"Ctrl-C: {words}: {len(left)} processes are left" if left else None
-
-
 KINDS: dict[str, Callable[[random.Random], str | None]] = {
     "threads": threads,
     "fork": fork,
@@ -162,6 +150,8 @@ KINDS: dict[str, Callable[[random.Random], str | None]] = {
 
 def attack(seed: int, minutes: float, kinds: tuple[str, ...] = tuple(KINDS)) -> dict[str, object]:
     """Attack until the time is up, each kind at least once; return the figures."""
+    # With more threads torch itself hangs in a forked process, whatever it is asked.
+    torch.set_num_threads(1)
     deadline, number = time.monotonic() + 60 * minutes, seed
     played, faults = Counter[str](), []
     while time.monotonic() < deadline or number < seed + len(kinds):

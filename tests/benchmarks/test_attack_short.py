@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from benchmarks.attack import disks, kills, page, processes
+from benchmarks.attack import disks, interrupts, kills, page, processes
 
 from headwise.runs import Store
 
@@ -35,7 +35,52 @@ def test_threads_and_forks():
 
 def test_a_count_that_differs_between_threads_is_found(monkeypatch):
     monkeypatch.setattr(processes, "ranks", lambda seed: [[random.random()]])
-    assert processes.threads(random.Random(0)) == "threads: another count"
+    assert processes.threads_of(0) == "threads: another count"
+
+
+def test_several_torch_threads_count_the_same():
+    several = next(n for n in range(20) if takes_several_torch_threads(n))
+    assert processes.threads(random.Random(several)) is None
+
+
+def takes_several_torch_threads(seed):
+    dice = random.Random(seed)
+    dice.randrange(10**6)
+    return dice.random() >= 0.5
+
+
+@pytest.mark.slow
+def test_nested_processes_and_ctrl_c():
+    found = processes.attack(seed=0, minutes=0, kinds=("nested", "interrupt"))
+    assert found == {"rounds": {"nested": 1, "interrupt": 1}, "faults": 0, "seed": 0}
+
+
+WORKER = """Process ForkServerPoolWorker-1:
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/multiprocessing/process.py", line 314, in _bootstrap
+KeyboardInterrupt
+headwise: stopped
+"""
+
+BEFORE_OURS = """Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+  File "/project/src/headwise/__init__.py", line 3, in <module>
+KeyboardInterrupt
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "faulty"),
+    [
+        (130, "headwise: stopped\n", False),
+        (0, "done\n", False),
+        (1, "headwise: stopped\n", True),
+        (130, WORKER, True),
+        (1, BEFORE_OURS, False),
+    ],
+)
+def test_a_command_that_ctrl_c_ends_badly_is_found(code, said, faulty):
+    assert (interrupts.fault_of(code, said) is not None) == faulty
 
 
 def test_kills(tmp_path):
