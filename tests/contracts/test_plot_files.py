@@ -1,14 +1,17 @@
-"""Every result refuses a file it cannot draw into in one line, and a command does so at once."""
+"""Every result is short, becomes a frame, and refuses a file it cannot draw into in one line."""
 
 import pytest
 import torch
 
-from headwise import bound, count, law, measure, rank
+from headwise import Trial, bound, count, law, measure, rank
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError
 from headwise.probing import scan
+from headwise.trials.result import Entrant
 
 EYE = torch.eye(3, dtype=torch.float64)
+ENTRANT = Entrant(HeadGeometry.free(8, 1, 8), 9, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
+CURVE = ((0.3, 0.3), (0.2, 0.2))
 RESULTS = {
     "Counts": lambda: count(EYE),
     "Measurement": lambda: measure(EYE),
@@ -16,6 +19,7 @@ RESULTS = {
     "Scan": lambda: scan(mha(HeadGeometry.free(width=4, heads=1, rank=2)), torch.randn(1, 3, 4)),
     "Law": lambda: law(64, [16]),
     "Bound": lambda: bound(64, 8, heads=8),
+    "Trial": lambda: Trial((ENTRANT, ENTRANT), "loss", 9, (3, 9), (CURVE, CURVE), True),
 }
 
 
@@ -25,6 +29,14 @@ def test_a_figure_in_no_folder_is_refused_in_one_line(made, tmp_path):
         made().plot(file=tmp_path / "nowhere" / "figure.png")
     assert "\n" not in str(refused.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("made", RESULTS.values(), ids=RESULTS)
+def test_a_result_is_short_and_becomes_a_frame(made):
+    pytest.importorskip("pandas", reason="needs headwise[frames]")
+    found = made()
+    assert len(repr(found)) < 300
+    assert len(found.to_frame()) >= 1
 
 
 @pytest.mark.parametrize(

@@ -196,9 +196,7 @@ def _show(found: Trial, html: Path | None, plot: Path | None, as_json: bool) -> 
     from headwise.cli.console import note, print_json, screen
 
     if plot is not None:
-        from headwise.report import save
-
-        save(found.plot(), plot)
+        found.plot(plot)
         note(f"figure: {plot}")
     if html is not None:
         note(f"report: {found.report(html)}")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from headwise.geometry import HeadGeometry
-from headwise.report import write_page
+from headwise.report import data_frame, save, write_page
 from headwise.trials import render
+from headwise.trials.candidates import name_of
 from headwise.trials.race import Standing
 
 
@@ -41,7 +42,7 @@ class Entrant:
     on_front: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trial:
     """The answer of a trial, best entrant first.
 
@@ -56,6 +57,8 @@ class Trial:
     Example:
         >>> one = Entrant(HeadGeometry.free(8, 1, 8), 10, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
         >>> answer = Trial((one,), "loss", 20, (10,), (((0.2,),),), True)
+        >>> answer
+        Trial(1 x 8 is best of 1, predicted loss 0.1 ± 0.01 after 20 steps)
         >>> answer.best.geometry.heads, answer.as_json()["entrants"][0]["predicted"]
         (1, 0.1)
     """
@@ -72,13 +75,45 @@ class Trial:
         """The entrant with the lowest predicted score: the least regret is to be expected of it."""
         return self.entrants[0]
 
-    def plot(self) -> Any:
-        """Draw the curves, the probabilities and the costs.
+    def __repr__(self) -> str:
+        best = self.best
+        score = f"predicted {self.measure} {best.predicted:.4g} ± {best.error:.2g}"
+        named = f"{name_of(best.geometry)} is best of {len(self.entrants)}"
+        return f"Trial({named}, {score} after {self.full:,} steps)"
+
+    def to_frame(self) -> Any:
+        """Return the entrants as a pandas DataFrame, best first.
 
         Returns:
-            A matplotlib figure.
+            One row per entrant: heads and ranks, and the fields of ``Entrant``.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
         """
-        return render.figure(self)
+        return data_frame(
+            {
+                "heads": one.geometry.heads,
+                "kv_heads": one.geometry.kv_heads,
+                "qk_rank": one.geometry.qk_rank,
+                "v_rank": one.geometry.v_rank,
+                **{name: value for name, value in vars(one).items() if name != "geometry"},
+            }
+            for one in self.entrants
+        )
+
+    def plot(self, file: str | Path | None = None) -> Any:
+        """Draw the curves, the probabilities and the costs.
+
+        Args:
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
+        """
+        return save(render.figure(self), file)
 
     def report(self, path: Path | str) -> Path:
         """Write an HTML report that needs no other file.
