@@ -70,6 +70,33 @@ def test_decoding_with_a_cache_equals_one_pass(tiny, batches, family, kind):
     assert held <= original / 2
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+@torch.no_grad()
+def test_keys_restored_in_place_give_the_logits_of_copied_ones(tiny, batches, family, monkeypatch):
+    model = tiny(family).double()
+    with torch.enable_grad():
+        curves = curves_of(model, batches, "latent")
+    made = cut_model(model, curves, plan(curves, Budget(kv_bytes="50%"), itemsize=8, step=2))
+    ids, calls = batches[0]["input_ids"], []
+    kind = type(made.model.layers[0].self_attn)
+    in_place = kind._restored_in_place
+
+    def counted(*given):
+        calls.append(given)
+        return in_place(*given)
+
+    def decoded():
+        cache = made(input_ids=ids[:, :7], use_cache=True).past_key_values
+        tokens = [made(input_ids=ids[:, i : i + 1], past_key_values=cache) for i in range(7, 20)]
+        return torch.cat([each.logits for each in tokens], dim=1)
+
+    monkeypatch.setattr(kind, "_restored_in_place", counted)
+    found = decoded()
+    assert len(calls) == 13 * 2
+    monkeypatch.setattr(kind, "_restored_in_place", kind._restored)
+    torch.testing.assert_close(found, decoded(), rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["latent", "rotated"])
 @torch.no_grad()
 def test_generation_with_left_padding_equals_each_text_alone(tiny, batches, kind):

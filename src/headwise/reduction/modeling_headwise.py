@@ -85,6 +85,7 @@ class CutDecoderAttention(CutAttention):
 
     #: Angles of all cached tokens: every layer of one call asks for the same.
     last_angles = None
+    last_phases = None
 
     def __init__(self, config, layer_idx, cut, old):
         super().__init__(config, layer_idx, cut)
@@ -130,7 +131,9 @@ class CutDecoderAttention(CutAttention):
         if past_key_values is not None:
             key, value = past_key_values.update(key, value, self.layer_idx)
         one = query.shape[2] == 1 and self.config._attn_implementation == "sdpa"
-        if self.keys == "latent":
+        if self.keys == "latent" and one and key.dtype in (torch.float32, torch.float64):
+            query, key = self._restored_in_place(query, key, *angles)
+        elif self.keys == "latent":
             query, key = self._restored(query, key, *angles)
         elif self.keys == "rotated" and one:
             query = self._met(query)
@@ -176,12 +179,29 @@ class CutDecoderAttention(CutAttention):
         key = self.split(self.k_restore(key.squeeze(1)), self.kv_heads)
         return query, turned(key, *self._past_angles(key, cosine, sine))
 
+    def _restored_in_place(self, query, key, cosine, sine):
+        """Do the same for one token: keys turn as complex numbers, without a copy of them."""
+        # Both dimensions of a pair stand side by side in queries and keys: logits do not change.
+        half = cosine.shape[-1] // 2
+        query = turned(query, cosine[:, None, :, :half], sine[:, None, :, :half])
+        query = query.unflatten(-1, (2, half)).transpose(-1, -2).flatten(-2)
+        maps = self.k_restore.weight.unflatten(0, (self.kv_heads, 2, half))
+        states = nn.functional.linear(key.squeeze(1), maps.transpose(1, 2).flatten(0, 2))
+        pairs = torch.view_as_complex(states.unflatten(-1, (self.kv_heads, half, 2)))
+        angles = self._past_angles(key, cosine, sine)
+        phases = CutDecoderAttention.last_phases
+        if phases is None or phases[0] is not angles[0]:
+            phases = (angles[0], torch.complex(*angles).transpose(1, 2))
+            CutDecoderAttention.last_phases = phases
+        pairs.mul_(phases[1])
+        return query, self.split(states, self.kv_heads)
+
     def _past_angles(self, key, cosine, sine):
         """Return the angles of all cached tokens, from those of the tokens of this call."""
         length, half = key.shape[2], cosine.shape[-1] // 2
         now = cosine.shape[1]
         if length == now:
-            return cosine[:, None, :, :half], sine[:, None, :, :half]
+            return cosine[:, None, :, :half].to(key.dtype), sine[:, None, :, :half].to(key.dtype)
         seen = CutDecoderAttention.last_angles
         if seen is not None and seen[0] is cosine and seen[1] == length:
             return seen[2]
