@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headwise import Trial, bound, count, law, measure, rank
+from headwise import Trial, advise, bound, count, law, measure, rank
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError
 from headwise.probing import scan
@@ -13,6 +13,7 @@ EYE = torch.eye(3, dtype=torch.float64)
 ENTRANT = Entrant(HeadGeometry.free(8, 1, 8), 9, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
 CURVE = ((0.3, 0.3), (0.2, 0.2))
 RESULTS = {
+    "Advice": lambda: advise(length=64, width=32),
     "Counts": lambda: count(EYE),
     "Measurement": lambda: measure(EYE),
     "Ranks": lambda: rank(EYE),

@@ -14,7 +14,7 @@ from headwise.advice.render.page import notebook, page
 from headwise.advice.render.terminal import markdown, show, text
 from headwise.advice.words.terms import geometry_words
 from headwise.faces import Face
-from headwise.report import data_frame, write_page
+from headwise.report import data_frame, save, write_page
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,13 +74,19 @@ class Advice(Answer):
         """
         return write_page(page(self, face), path)
 
-    def plot(self) -> Any:
+    def plot(self, file: str | Path | None = None) -> Any:
         """Draw the rank curves.
 
+        Args:
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
+
         Returns:
-            A matplotlib figure.
+            The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
         """
-        return figure(self)
+        return save(figure(self), file)
 
     def to_frame(self) -> Any:
         """The table of geometries as a pandas DataFrame, the advised one first.
