@@ -77,18 +77,18 @@ class SimulateRank(Spec, frozen=True):
     def _heads(self) -> Ensemble:
         import torch
 
-        from headwise.theory import ensembles
+        from headwise.theory import simulated_heads
 
         where, n, r = torch.device(device()), self.tokens, self.head_dim
         if self.ensemble == "independent":
-            drawn: Ensemble = ensembles.IndependentHead(n, r, device=where)
+            drawn: Ensemble = simulated_heads.IndependentHead(n, r, device=where)
         else:
             inputs = {
-                "orthonormal inputs": ensembles.orthonormal,
-                "almost orthonormal inputs": ensembles.almost_orthonormal,
-                "nearly orthonormal inputs": ensembles.nearly_orthonormal,
+                "orthonormal inputs": simulated_heads.orthonormal,
+                "almost orthonormal inputs": simulated_heads.almost_orthonormal,
+                "nearly orthonormal inputs": simulated_heads.nearly_orthonormal,
             }[self.ensemble]
-            drawn = ensembles.RandomInputHead(n, r, self._width, inputs, where)
+            drawn = simulated_heads.RandomInputHead(n, r, self._width, inputs, where)
         return drawn if self.dtype == "float64" else _Rounded(drawn, torch.float32)
 
 
