@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.attention.view import AttentionView
+from headwise.memory import refuse_if_too_large
 from headwise.probing.head_count import head_count
 from headwise.probing.long_heads import long_numbers
 from headwise.probing.notes import latent_size, notes_on
@@ -39,6 +40,9 @@ Batch = Tensor | tuple[Any, ...] | Mapping[str, Any]
 
 #: Matrices of at most so many rows are formed; longer sequences are measured without them.
 LONGEST_DENSE = 2048
+
+#: How many float64 matrices measuring a head takes at once.
+COPIES = 6
 
 
 @torch.no_grad()
@@ -225,13 +229,17 @@ class _Pass:
 
     def _numbers(self, view: Read) -> HeadNumbers:
         """Measure one head on one sequence; a softcap or sinks need the matrix at any length."""
-        if (
-            isinstance(view, AttentionView)
-            and view.softcap is None
-            and view.sinks is None
-            and min(view.shape[-2:]) > self.asked.longest_dense
-        ):
+        n, m = view.shape[-2:]
+        if min(n, m) <= self.asked.longest_dense:
+            return head_numbers(view)
+        if isinstance(view, AttentionView) and view.softcap is None and view.sinks is None:
             return long_numbers(view)
+        refuse_if_too_large(
+            f"a head with a softcap, sinks or maps alone has to be formed, and on {n:,} tokens it",
+            COPIES * 8 * n * m,
+            torch.device("cpu"),
+            "pass fewer tokens",
+        )
         return head_numbers(view)
 
     def result(self, model: nn.Module) -> Scan:
