@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
     from headwise.trials.result import Trial
 
+#: What the columns of the table count.
+COLUMNS = (
+    "Parameters are those of one attention layer; KV bytes are per token and layer, in 16-bit "
+    "numbers. On the Pareto front are geometries that no other one beats in score, parameters and "
+    "KV bytes at once."
+)
+
 #: Half width of the bars of the predictions, in standard errors: 90 %.
 BARS = 1.645
 
@@ -61,7 +68,7 @@ def remarks(found: Trial) -> list[str]:
 
 def table(found: Trial) -> Table:
     """One row for each geometry, the lowest predicted score first."""
-    columns = ("geometry", "trained", f"predicted {found.measure}", "probability best")
+    columns = ("geometry", "steps trained", f"predicted {found.measure}", "probability best")
     rows = tuple(
         (
             name_of(one.geometry),
@@ -86,8 +93,7 @@ def document(found: Trial) -> str:
             Section("Curves", tuple(remarks(found)), (inline_svg(figure(found)),)),
             Section("Geometries", tables=(table(found),)),
         ],
-        foot="Parameters are those of one attention layer; KV bytes are per token and layer, "
-        "16-bit numbers. The Pareto front is that of score, parameters and KV bytes.",
+        foot=COLUMNS,
     )
 
 

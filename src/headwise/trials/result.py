@@ -127,7 +127,8 @@ class Trial:
         return write_page(render.document(self), path)
 
     def __str__(self) -> str:
-        lines = [render.verdict(self), "", render.table(self).text(), "", *render.remarks(self)]
+        table = render.table(self).text()
+        lines = [render.verdict(self), "", table, "", render.COLUMNS, *render.remarks(self)]
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
