@@ -1,9 +1,9 @@
 """Attack the certified counts: every method against integer arithmetic, on matrices that hurt.
 
-Run `python -m benchmarks.attack.certificates --minutes 3`. With `--aim deflation` the matrices are
-those of `remainders`, up to `--largest`. A count is wrong when the exact number of singular values
-lies outside its interval, or when δ is no finite number while the interval claims to know
-something. The exit code is 1 if any count is wrong.
+Run `python -m benchmarks.attack.certificates --minutes 3`. With `--aim deflation` or `--aim
+near-hardmax` the matrices are those of `remainders`, up to `--largest`. A count is wrong when the
+exact number of singular values lies outside its interval, or when δ is no finite number while the
+interval claims to know something. The exit code is 1 if any count is wrong.
 """
 
 from __future__ import annotations
@@ -42,11 +42,14 @@ TOLERANCES = 4
 #: A device that has failed fails at every call; a search gives up after this many failures.
 MOST_FAILURES = 100
 
-#: Which matrices are tried: every family, or those made for deflation.
-AIMS = ("all", "deflation")
+#: What is asked about matrices that bend the bounds of one method.
+AIMED = {
+    "deflation": ("deflation", "deflation once", "inertia", "svd"),
+    "near-hardmax": ("near-hardmax", "near-hardmax without machine code", "cheapest", "deflation"),
+}
 
-#: What is asked about the latter: the methods whose bounds they bend.
-AIMED = ("deflation", "deflation once", "inertia", "svd")
+#: Which matrices are tried: every family, or those made for one method.
+AIMS = ("all", *AIMED)
 
 Source = torch.Tensor | LogWeights
 
@@ -106,8 +109,8 @@ class Target:
 
 def target(seed: int, largest: int, aim: str = "all") -> Target:
     """The matrix with this number: family, size and entries all follow from it."""
-    if aim == "deflation":
-        aimed = Remainder.numbered(seed, largest)
+    if aim != "all":
+        aimed = Remainder.numbered(seed, largest, aim)
         return Target(aimed.family, seed, aimed.matrix, softmax=False, aimed=aimed)
     rng = np.random.default_rng(seed)
     families = {**MATRICES, **LOGITS}
@@ -187,7 +190,7 @@ def attack(one: Target, device: str, checked: Counter[str]) -> Iterator[Wrong]:
     source = one.source(device)
     ways = methods()
     if one.aimed is not None:
-        ways = {name: ways[name] for name in AIMED}
+        ways = {name: ways[name] for name in AIMED[one.aimed.aim]}
     for epsilon in one.tolerances(values):
         truth = one.truth(epsilon, values)
         for name, ask in ways.items():

@@ -1,4 +1,4 @@
-"""Matrices aimed at deflation: each bends one inequality of its error bound.
+"""Matrices aimed at deflation or at near-hardmax: each bends one inequality of an error bound.
 
 Every family takes a random generator and a size, and returns a float64 matrix whose critical
 tolerance is 1. Most are triangles [[R₁₁, R₁₁W], [0, R₂₂]]: the leading block lies just above or far
@@ -163,12 +163,40 @@ def weak_columns(rng: Generator, n: int) -> np.ndarray:
     return np.hstack([mixed + noise, base])[:, : max(1, n)]
 
 
-REMAINDERS: dict[str, Family] = {
-    family.__name__: family
-    for family in (
+def tied(rng: Generator, n: int) -> np.ndarray:
+    """A dense block tied to a weak anchor, beside rows with one entry."""
+    few = int(rng.integers(2, max(3, n // 8)))
+    ties = rng.standard_normal(few) * 10.0 ** -(rng.uniform(0, 5, few) * (rng.random(few) < 0.6))
+    across = np.linalg.qr(np.column_stack([ties, rng.standard_normal((few, few - 1))]))[0]
+    near = int(rng.integers(1, few))
+    values = np.full(few, 10.0 ** rng.uniform(0, 12))
+    values[1 : 1 + near] = _beside(rng, near)
+    whole = np.eye(max(n, 8 * few)) * 1e8
+    whole[: few + 1] = whole[:, : few + 1] = 0
+    whole[0, 0], whole[1 : few + 1, 0] = 10.0 ** rng.uniform(3.01, 5), 1e8 * ties
+    whole[1 : few + 1, 1 : few + 1] = (across * values) @ _turn(rng, few)
+    return whole
+
+
+def shared_anchors(rng: Generator, n: int) -> np.ndarray:
+    """Rows with a few entries each, in anchored columns and in others, of all sizes."""
+    whole = np.zeros((n, n))
+    own = rng.permutation(n)[: n // 2]
+    whole[own, own] = 10.0 ** rng.uniform(3, rng.uniform(3.1, 9), len(own))
+    for row in np.setdiff1d(np.arange(n), own):
+        at = rng.integers(0, n, 3)
+        whole[row, at] = 10.0 ** rng.uniform(-1, rng.uniform(0, 9), 3) * rng.choice([-1, 1], 3)
+        whole[row, row] = _beside(rng, 1)[0]
+    return whole
+
+
+#: Families by what they are aimed at.
+REMAINDERS: dict[str, tuple[Family, ...]] = {
+    "deflation": (
         *(coupled, parallel, at_clearance, graded_rows, hidden, hidden_behind),
         *(clustered, weak_columns),
-    )
+    ),
+    "near-hardmax": (tied, shared_anchors),
 }
 
 
@@ -176,25 +204,28 @@ REMAINDERS: dict[str, Family] = {
 class Remainder:
     """A matrix with a name, and the tolerance that hurts it most."""
 
+    aim: str
     family: str
     matrix: np.ndarray
     critical: float
 
     @classmethod
-    def numbered(cls, seed: int, largest: int) -> Remainder:
+    def numbered(cls, seed: int, largest: int, aim: str = "deflation") -> Remainder:
         """The matrix with this number; triangles stand as they are, or turned."""
         rng = np.random.default_rng([seed, 3])
-        name = list(REMAINDERS)[seed % len(REMAINDERS)]
+        family = REMAINDERS[aim][seed % len(REMAINDERS[aim])]
         panels = [size for size in PANELS if size <= largest]
         at_panel = panels and rng.random() < 0.03
         n = int(rng.choice(panels) if at_panel else rng.integers(6, min(largest, 60) + 1))
-        matrix, kind = REMAINDERS[name](rng, n), rng.random()
-        if kind < 0.6:  # a lower triangle is counted without its first factorisation
+        matrix, kind = family(rng, n), rng.random()
+        if aim == "near-hardmax":
+            matrix = matrix[rng.permutation(len(matrix))]
+        elif kind < 0.6:  # a lower triangle is counted without its first factorisation
             matrix = matrix.T
         elif kind < 0.8:
             matrix = _turn(rng, len(matrix)) @ matrix
         scale = 2.0 ** int(rng.integers(-40, 40))
-        return cls(name, np.ascontiguousarray(matrix * scale), scale)
+        return cls(aim, family.__name__, np.ascontiguousarray(matrix * scale), scale)
 
     def tolerances(self, rng: Generator, values: np.ndarray, count: int) -> list[float]:
         """Tolerances within 1e-9 to 1e-2 of the critical one and of singular values near it."""

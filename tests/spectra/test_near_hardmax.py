@@ -128,3 +128,22 @@ def test_weak_columns_are_no_anchors():
     entries = dominant_entries(matrix, EPSILON)
     low, high, _ = count_near_hardmax(entries, np.array([EPSILON]))
     assert low.tolist() == high.tolist() == [1]
+
+
+@pytest.mark.parametrize("counter", [count_near_hardmax, count_by_arrays])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_strong_block_behind_a_weak_anchor_is_not_miscounted(side, counter):
+    """Solving with M^{1/2} once moved values near ε by a hundred times δ, unnoticed."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        ties = rng.standard_normal(4) * 10.0 ** -(rng.uniform(0, 5, 4) * (rng.random(4) < 0.6))
+        across = np.linalg.qr(np.column_stack([ties, rng.standard_normal((4, 3))]))[0]
+        # The first value is held down by the anchor; the second is the only one near 1e-8.
+        values = np.array([1e4, 1e-8 * (1 + 0.02 * side), 1e4, 1e4])
+        matrix = np.eye(40)
+        matrix[:5] = matrix[:, :5] = 0
+        matrix[0, 0], matrix[1:5, 0] = 10.0**-4.9, ties
+        matrix[1:5, 1:5] = (across * values) @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+        entries = dominant_entries(torch.from_numpy(matrix)[None], EPSILON)
+        low, high, delta = counter(entries, np.array([EPSILON]))
+        assert delta[0] == np.inf or low[0] <= (40 if side > 0 else 39) <= high[0]

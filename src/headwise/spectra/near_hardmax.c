@@ -22,6 +22,7 @@ enum fate { COUNTED = 0, TOO_DENSE = 1, TOO_LARGE = 2 };
 
 struct constants {
     double anchor_strength, strong_ties[2], most_work, metric_rounding, largest_metric_error, rounding;
+    double solving_share; /* of δ, that solving may add to it */
 };
 
 /* Entries of a batch row by row, numbered across it; `start` has one more than matrices. */
@@ -315,6 +316,19 @@ static int whiten(struct desk *d, struct block block, long loose) {
     return 1;
 }
 
+/* How much solving with L can have moved a σ: by the rounding of |L||L^{-1}B_U|, since M is at least I. */
+static double solving_error(const struct desk *d, struct block block, long loose) {
+    long h = block.height, w = block.width;
+    double sum = 0;
+    for (long k = 0; k < h; k++) {
+        double column = 0, row = 0;
+        for (long i = k; i < h; i++) column += d->metric[i * h + k] * d->metric[i * h + k];
+        for (long j = 0; j < loose; j++) row += d->dense[k * w + j] * d->dense[k * w + j];
+        sum += sqrt(column) * sqrt(row);
+    }
+    return d->batch->constants->metric_rounding * (sqrt(h) + h / 8.0) * sum;
+}
+
 /* The loose columns as columns one after the other, as many as the smaller side. */
 static void stand_upright(double *to, const double *dense, long h, long loose, long width) {
     for (long i = 0; i < h; i++)
@@ -327,6 +341,7 @@ static enum fate count_block(struct desk *d, struct block block, double strong, 
                              long *low, long *high) {
     const struct constants *given = d->batch->constants;
     long h = block.height, loose = write_out(d, block, strong);
+    double delta = d->delta;
     if (loose < block.width) {
         if (h * h > LARGEST_AREA) return TOO_LARGE;
         double error = given->metric_rounding * sqrt(h) * write_metric(d, block, loose);
@@ -334,9 +349,12 @@ static enum fate count_block(struct desk *d, struct block block, double strong, 
         above += error;
         under += error;
         if (!whiten(d, block, loose)) return TOO_DENSE;
+        double share = given->solving_share * d->delta;
+        if (!(solving_error(d, block, loose) <= share)) return TOO_DENSE;
+        d->batch->delta[d->matrix] = delta += share;
     }
-    double sure = sqrt(1 + above) * (d->epsilon + d->delta);
-    double possible = sqrt(under < 1 ? 1 - under : 0) * (d->epsilon - d->delta);
+    double sure = sqrt(1 + above) * (d->epsilon + delta);
+    double possible = sqrt(under < 1 ? 1 - under : 0) * (d->epsilon - delta);
     long columns = smaller(h, loose), rows = h + loose - columns;
     double *upright = d->metric, *between = d->work;
     if (columns == 0) {

@@ -40,6 +40,9 @@ STRONG_TIES = (1e-4, 0.0)
 #: A component whose M is rounded by more than this (relative to M ≥ I) is not settled.
 LARGEST_METRIC_ERROR = 1e-5
 
+#: What solving with M^{1/2} may lose, as a share of δ, which then grows by it.
+SOLVING_SHARE = 0.1
+
 #: Blocks are worth solving up to this share of the work on the whole matrix.
 LARGEST_SHARE = 0.05
 
@@ -58,13 +61,8 @@ class _Remainder:
 
     def only(self, chosen: np.ndarray) -> _Remainder:
         """Return the same with only the chosen entries."""
-        return replace(
-            self,
-            rows=self.rows[chosen],
-            columns=self.columns[chosen],
-            values=self.values[chosen],
-            tied=self.tied[chosen],
-        )
+        kept = {name: getattr(self, name)[chosen] for name in ("rows", "columns", "values", "tied")}
+        return replace(self, **kept)
 
     def blocks(self) -> Blocks:
         """The blocks that the entries fall into."""
@@ -79,7 +77,7 @@ def count_near_hardmax(
     ``doubt`` bounds the distance of each matrix from the exact input and is added to δ.
 
     Returns:
-        The three arrays. δ is infinite if the blocks are so large that dense work is cheaper.
+        The three arrays. δ is infinite if dense work is cheaper.
     """
     delta = entries.moved(epsilon) + doubt
     counted = _by_machine_code(entries, (epsilon, delta))
@@ -109,9 +107,8 @@ def _constants(shape: tuple[int, int]) -> np.ndarray:
     """Return the arguments of the compiled code, in its order."""
     unit = SAFETY * unit_roundoff(torch.float64)
     rounding = _block_roundings(shape) * unit_roundoff(torch.float64)
-    return np.array(
-        [ANCHOR_STRENGTH, *STRONG_TIES, _most_work(shape), unit, LARGEST_METRIC_ERROR, rounding]
-    )
+    limits = (unit, LARGEST_METRIC_ERROR, rounding, SOLVING_SHARE)
+    return np.array([ANCHOR_STRENGTH, *STRONG_TIES, _most_work(shape), *limits])
 
 
 def count_by_arrays(
@@ -124,6 +121,7 @@ def count_by_arrays(
     if rest.tied.all():
         return anchors, anchors.copy(), delta
     tally = _count_loose(rest, epsilon, delta)
+    delta[tally.settled] *= 1 + SOLVING_SHARE
     delta[tally.heavy] = math.inf
     return anchors + tally.per_matrix(tally.low), anchors + tally.per_matrix(tally.high), delta
 
@@ -202,6 +200,7 @@ class _Tally:
     low: np.ndarray
     high: np.ndarray
     heavy: np.ndarray  # matrices whose blocks are too large for this method
+    settled: np.ndarray  # matrices that were whitened
 
     @property
     def open(self) -> np.ndarray:
@@ -234,7 +233,7 @@ def _count_loose(rest: _Remainder, epsilon: np.ndarray, delta: np.ndarray) -> _T
     owner = _owner(blocks, free.rows // rest.shape[0])
     heavy = np.bincount(owner, blocks.work, minlength=rest.batch) > _most_work(rest.shape)
     nothing = np.zeros(len(blocks), dtype=np.int64)
-    tally = _Tally(blocks, owner, nothing, nothing.copy(), heavy)
+    tally = _Tally(blocks, owner, nothing, nothing.copy(), heavy, heavy & False)
     window = np.zeros(len(blocks))
     np.maximum.at(window, blocks.of_entry, _slack(rest, epsilon, math.inf)[free.rows])
     sure = np.sqrt(1 + window) * (epsilon + delta)[owner]
@@ -290,16 +289,18 @@ def _settle(
     tally.heavy[owner[open_[heavy]]] = True
     window = np.zeros(len(components))
     np.maximum.at(window, components.of_entry, slack[part.rows])
-    for chosen, values, rank, error in _whitened_values(
+    for chosen, values, rank, (error, slip) in _whitened_values(
         part, components, open_[~heavy], epsilon[owner]
     ):
         beyond, mine = window[chosen] + error, owner[chosen]
-        sure = np.sqrt(1 + beyond) * (epsilon + delta)[mine]
-        possible = np.sqrt(np.maximum(1 - beyond, 0)) * (epsilon - delta)[mine]
+        share = np.where(error > 0, SOLVING_SHARE * delta[mine], 0.0)  # without ties M is I
+        sure = np.sqrt(1 + beyond) * ((epsilon + delta)[mine] + share)
+        possible = np.sqrt(np.maximum(1 - beyond, 0)) * ((epsilon - delta)[mine] - share)
         low = (values >= sure[:, None]).sum(-1)
         high = _at_most(values >= possible[:, None], rank)
         tally.replace(component_of_block, chosen, low, high)
-        tally.heavy[mine[error > LARGEST_METRIC_ERROR]] = True
+        tally.settled[mine[error > 0]] = True
+        tally.heavy[mine[(error > LARGEST_METRIC_ERROR) | ((error > 0) & ~(slip <= share))]] = True
 
 
 def _at_most(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
@@ -309,8 +310,8 @@ def _at_most(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
 
 def _whitened_values(
     rest: _Remainder, components: Blocks, wanted: np.ndarray, epsilon: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield components, singular values of M^{-1/2} B_U, how many, and the rounding of M ≥ I."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]]:
+    """Yield components, σ of M^{-1/2} B_U, how many, and the roundings of M ≥ I and of solving."""
     for chosen in components.by_size(wanted):
         dense = stacked(components, chosen)
         strength = stacked(components, chosen, rest.energy[rest.columns]).max(1)
@@ -323,14 +324,23 @@ def _whitened_values(
         error = _metric_error(np.where(anchored.any(-1), (ties**2).sum((1, 2)) + height, 0), height)
         metric[error > LARGEST_METRIC_ERROR] = np.eye(dense.shape[1])
         free = np.where(anchored[:, None], 0.0, dense)
-        whitened = np.linalg.solve(np.linalg.cholesky(metric), free)
+        root = np.linalg.cholesky(metric)
+        both = (torch.from_numpy(part) for part in (root, free))
+        whitened = torch.linalg.solve_triangular(*both, upper=False).numpy()
         values = np.linalg.svd(whitened, compute_uv=False)
-        yield chosen, values, np.minimum(height, loose), error
+        yield chosen, values, np.minimum(height, loose), (error, _solving_error(root, whitened))
 
 
 def _metric_error(trace: np.ndarray, height: np.ndarray) -> np.ndarray:
     """Bound the rounding of Cholesky's factorisation of a matrix M ≥ I of this trace."""
     return SAFETY * unit_roundoff(torch.float64) * np.sqrt(height) * trace
+
+
+def _solving_error(root: np.ndarray, solved: np.ndarray) -> np.ndarray:
+    """Bound how far solving L·Y = B_U can move a σ: by the rounding of |L||Y|, as M ≥ I."""
+    sizes = (np.linalg.norm(root, axis=-2) * np.linalg.norm(solved, axis=-1)).sum(-1)
+    terms = math.sqrt(root.shape[-1]) + root.shape[-1] / SAFETY
+    return SAFETY * unit_roundoff(torch.float64) * terms * sizes
 
 
 def _owner(blocks: Blocks, matrix_of_entry: np.ndarray) -> np.ndarray:
