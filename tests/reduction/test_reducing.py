@@ -158,6 +158,14 @@ def test_bad_input_is_one_line(tiny, tokenizer, tmp_path, monkeypatch):
     with pytest.raises(BadInputError, match="`kv_bytes` of at least"), monkeypatch.context() as m:
         m.setattr("headwise.reduction.reducing.calibrate", None)  # refused before it is called
         reduce_model(model, TEXT, Budget(kv_bytes="1%"), tokenizer=tokenizer, **SMALL)
+    with (
+        pytest.raises(ParameterError, match="rank of at least 4, got 3"),
+        monkeypatch.context() as m,
+    ):
+        m.setattr("headwise.reduction.reducing.calibrate", None)
+        reduce_model(model, TEXT, Budget(rank=3), tokenizer=tokenizer, **SMALL | {"step": 4})
+    with pytest.raises(ParameterError, match=r"`length` of at most 64, .* got 65"):
+        reduce_model(tiny("bert"), TEXT, tokenizer=tokenizer, length=65)
     with pytest.raises(ParameterError, match="latent or pairs for llama and a budget of param"):
         params = Budget(params="50%")
         reduce_model(model, TEXT, params, tokenizer=tokenizer, keys="rotated", **SMALL)

@@ -248,6 +248,8 @@ def plan(
     if asked is not None:
         chosen = allocate(parts, affordable(curves, budget, itemsize, step, only))
     else:
+        if budget.rank is not None:
+            refuse_small_rank(curves, budget.rank, step, only)
         chosen = [_by_rule(part, budget) for part in parts]
     ranks = {(p.layer, p.kind): option.rank for p, option in zip(parts, chosen, strict=True)}
     return [
@@ -303,6 +305,19 @@ def affordable(
     return found
 
 
+def refuse_small_rank(
+    curves: Sequence[LayerCurves], rank: int, step: int = 8, only: Kind | None = None
+) -> None:
+    """Refuse a rank that is below the smallest one a part may have."""
+    kinds = [kind for kind in KINDS if only in (None, kind)]
+    least = max(min(each.ranks(kind, step)) for each in curves for kind in kinds)
+    if rank < least:
+        raise ParameterError(
+            f"expected a rank of at least {least}, got {rank}",
+            hint="pass a larger rank, or a smaller step",
+        )
+
+
 def predicted_loss(curves: Sequence[LayerCurves], cuts: Sequence[Cut]) -> float:
     """Return the sum of the losses of all cuts."""
     return sum(
@@ -315,12 +330,6 @@ def _by_rule(part: Part, budget: Budget) -> Option:
     """Choose by a rank for all, or by the share of energy to keep."""
     if budget.rank is not None:
         fitting = [option for option in part.options if option.rank <= budget.rank]
-        if not fitting:
-            least = min(option.rank for option in part.options)
-            raise ParameterError(
-                f"expected a rank of at least {least}, got {budget.rank}",
-                hint="pass a larger rank, or a smaller step",
-            )
         return max(fitting, key=lambda option: option.rank)
     assert budget.keep is not None
     allowed = (1 - budget.keep) * part.energy * (1 + 1e-12)

@@ -43,6 +43,7 @@ from headwise.reduction.planning import (
     affordable,
     plan,
     predicted_loss,
+    refuse_small_rank,
 )
 from headwise.reduction.result import CurvePoint, Reduction
 from headwise.reduction.resuming import MomentsFile
@@ -236,21 +237,32 @@ def _curves(model: Any, kind: Keys, moments: list[LayerMoments]) -> list[LayerCu
 
 def _refuse_early(model: Any, kind: Keys, budget: Budget, asked: Settings) -> None:
     """Refuse a budget that nothing meets before the calibration, which takes minutes."""
-    if budget.kv_bytes is None and budget.params is None:
+    if budget.keep is not None:
         return
     empty = [empty_moments(parts) for parts in attention_parts(model)]
+    curves = _curves(model, kind, empty)
+    if budget.rank is not None:
+        refuse_small_rank(curves, budget.rank, asked.step, asked.only)
+        return
     itemsize = next(model.parameters()).element_size()
-    affordable(_curves(model, kind, empty), budget, itemsize, asked.step, asked.only)
+    affordable(curves, budget, itemsize, asked.step, asked.only)
 
 
 def _sample(original: Any, tokenizer: Any, text: str, asked: Settings) -> Sample:
     encoder = is_encoder(original.config)
+    length = asked.length or (64 if encoder else 512)
+    most = original.config.max_position_embeddings
+    if encoder and length > most:
+        raise ParameterError(
+            f"expected a `length` of at most {most}, the positions of the model, got {length}",
+            hint="pass a smaller one",
+        )
     return sample_text(
         tokenizer,
         text,
         tokens=asked.tokens or (16384 if encoder else 8192),
         held_out=asked.held_out,
-        length=asked.length or (64 if encoder else 512),
+        length=length,
         needed=4 * attention_parts(original)[0].key.out_features,
         wrap=encoder,
     )
