@@ -101,6 +101,9 @@ def write_whole(
     beside = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(content)  # a device or a pipe: replacing it would make it a file
+            return path
         beside.write_bytes(content)
         beside.replace(path)
     except OSError as error:
