@@ -309,7 +309,7 @@ def refuse_small_rank(
     curves: Sequence[LayerCurves], rank: int, step: int = 8, only: Kind | None = None
 ) -> None:
     """Refuse a rank that is below the smallest one a part may have."""
-    kinds = [kind for kind in KINDS if only in (None, kind)]
+    kinds: list[Kind] = [kind for kind in KINDS if only in (None, kind)]
     least = max(min(each.ranks(kind, step)) for each in curves for kind in kinds)
     if rank < least:
         raise ParameterError(

@@ -141,14 +141,8 @@ def reduce_model(
     if folder is not None:
         memory = MomentsFile(folder, original, sample.calibration, asked.seed)
     _refuse_early(original, kind, budget, asked)
-    found = calibrate(
-        original,
-        sample.calibration,
-        seed=asked.seed,
-        between_tokens=is_encoder(original.config),
-        memory=memory,
-        progress=progress,
-    )
+    named = {"seed": asked.seed, "between_tokens": is_encoder(original.config)}
+    found = calibrate(original, sample.calibration, **named, memory=memory, progress=progress)
     curves = _curves(original, kind, found)
     reduction = _Work(original, sample, curves, asked).done(budget, folder, progress)
     if folder is not None:
