@@ -17,9 +17,11 @@ from typing import Any
 
 from headwise.runs.provenance import code_version
 
-#: Part -> module, and its share of the minutes.
+#: Part -> module with its options, and its share of the minutes.
 PARTS = {
-    "certificates": ("benchmarks.attack.certificates", 0.25),
+    "certificates": ("benchmarks.attack.certificates", 0.15),
+    "deflation": ("benchmarks.attack.certificates --aim deflation", 0.05),
+    "near-hardmax": ("benchmarks.attack.certificates --aim near-hardmax", 0.05),
     "files": ("benchmarks.attack.files", 0.2),
     "kills": ("benchmarks.attack.kills", 0.25),
     "disks": ("benchmarks.attack.disks", 0.1),
@@ -31,7 +33,7 @@ PARTS = {
 def figures(part: str, minutes: float, seed: int) -> dict[str, Any]:
     """Run one part as a separate process; what it printed."""
     module, share = PARTS[part]
-    command = [sys.executable, "-m", module, "--minutes", f"{share * minutes:.3f}"]
+    command = [sys.executable, "-m", *module.split(), "--minutes", f"{share * minutes:.3f}"]
     done = subprocess.run(
         [*command, "--seed", str(seed)], stdout=subprocess.PIPE, text=True, check=False
     )
