@@ -18,7 +18,8 @@ from torch import Tensor
 
 from headwise.shapes import Float
 
-#: The weight of the product beside the form itself, chosen on calibration sequences left out.
+#: The weight of the product beside the form itself. Cross-validation on calibration sequences of
+#: MiniLM gave 0.3 to 0.7.
 PRODUCT = 0.5
 
 #: Steps of L-BFGS; more lower the loss by a few per cent.
