@@ -44,6 +44,19 @@ def test_a_singular_value_exactly_at_the_tolerance(n):
                 assert float(found.delta) < 0.01 * epsilon
 
 
+@pytest.mark.parametrize("seed", [8110024584])
+def test_a_coupling_that_the_decomposition_neglects_is_part_of_delta(seed):
+    """Three σ lie 1e-16 below √2; in a batch, LAPACK moves one of them up by 98 units of u."""
+    one = target(seed, largest=50)
+    values = one.approximate_values()
+    truth = one.truth(math.sqrt(2), values)
+    assert truth == 10
+    for name in ("svd", "measure", "in a batch"):
+        found = methods()[name](one.source("cpu"), math.sqrt(2))
+        assert int(found.low) <= truth <= int(found.high), name
+        assert float(found.delta) < 1e-10
+
+
 @pytest.mark.parametrize("epsilon", [1e-22, 1e-25, 1e-30, 1e-39])
 def test_kahan_matrices_at_tiny_tolerances(epsilon):
     for angle in (0.3, 0.6, 1.2):

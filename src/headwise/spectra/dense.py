@@ -23,6 +23,7 @@ from headwise.spectra.sources import (
     LogWeights,
     log_doubt,
     logit_error,
+    neglected_couplings,
     refuse_not_finite,
     softmax_matrix,
     softmax_rounding,
@@ -254,7 +255,8 @@ def is_host(matrices: Tensor) -> bool:
 def count_by_svd(matrices: Float[Tensor, "b n m"], at: Thresholds) -> list[Certificate]:
     """Count each float64 matrix from its whole spectrum: the reference for other methods."""
     found = svd_spectrum(matrices)
-    counts = list(numerical_rank(found, at.epsilon, at.doubt + found.error))
+    delta = at.doubt + found.error + neglected_couplings(at.epsilon)
+    counts = list(numerical_rank(found, at.epsilon, delta))
     if is_host(matrices):
         return counts
     # The error bound of a GPU is wide; LAPACK decides what it leaves open.

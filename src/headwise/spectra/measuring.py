@@ -30,7 +30,13 @@ from headwise.spectra.ranks import (
     svd_spectrum,
     threshold,
 )
-from headwise.spectra.sources import LogWeights, Source, as_source, refuse_bad_rows
+from headwise.spectra.sources import (
+    LogWeights,
+    Source,
+    as_source,
+    neglected_couplings,
+    refuse_bad_rows,
+)
 
 #: The smallest singular value of interest when entries are dropped.
 FINEST = 1e-9
@@ -268,11 +274,12 @@ def _rank(
     found: Spectrum, tolerance: Tolerance, given: Tensor | LogWeights
 ) -> tuple[Counts, Tensor]:
     epsilon = threshold(tolerance, found.largest, given.shape, given.dtype)
-    delta = torch.as_tensor(found.error)
+    delta, moved = torch.as_tensor(found.error), neglected_couplings(epsilon)
     if not isinstance(tolerance, Absolute):
         # ε is a share of σ₁, which is known to the same accuracy as the others.
         delta = delta * (1 + fraction_of_largest(tolerance, given.shape, given.dtype))
-    rank = numerical_rank(found, epsilon, delta)
+        moved = 2 * moved
+    rank = numerical_rank(found, epsilon, delta + moved)
     return rank.about(given.dtype, logits=isinstance(given, LogWeights)), epsilon
 
 
