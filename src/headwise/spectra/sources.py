@@ -29,7 +29,8 @@ SAFETY = 8.0
 DEVICE_FACTOR = 1000.0
 
 #: Bidiagonal QR (LAPACK's dbdsqr) neglects a coupling of up to u^(-1/8) = 98 units of u, relative
-#: to the singular values that it couples. A value was seen to move by as much; four is a margin, not a proof.
+#: to the singular values that it couples. A value was seen to move by as much; the factor of four
+#: is a margin, not a proof.
 NEGLECTED = 4 * 98.5
 
 #: The smallest float64: rounding can add this however small the numbers are.
