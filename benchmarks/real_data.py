@@ -9,6 +9,8 @@ The runs: ``cifar10-192`` and ``cifar10-384`` (heads 1 to 16 at a fixed width), 
 and ``imdb`` (8 heads, head dimensions 2, 3, 4, 8, 16). Geometries with the same heads × head
 dimension train as one ensemble, all seeds together. Rows that are there are not made again. When
 the minutes are up the ensemble in training is saved, and the same command goes on from there.
+Small ensembles leave a GPU idle: ``--part 1/5`` to ``--part 5/5`` in five processes, each with
+rows of its own, train the ensembles of a run side by side (under CUDA's MPS at full speed).
 Needs torch, numpy, scipy and kornia alone. ``python -m benchmarks.packed_data`` makes the data.
 """
 
@@ -55,7 +57,8 @@ def train_all(given: argparse.Namespace) -> int:
         plan = shortened(plan, given)
         if plan.dataset not in tasks:
             tasks = {plan.dataset: load(plan.dataset, given.data, given.device, given.most)}
-        for group in stackable(geometries):
+        first, step = given.part
+        for group in stackable(geometries)[first - 1 :: step]:
             if _done(group, plan, given):
                 continue
             if time.monotonic() > deadline:
@@ -197,6 +200,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--whole", action="store_true", help="begin nothing that cannot end in time"
     )
+    parser.add_argument(
+        "--part", type=_part, default=(1, 1), help="K/N: every Nth ensemble, beginning with the Kth"
+    )
     parser.add_argument("--speed", action="store_true", help="only measure the speed")
     parser.add_argument("--profile", action="store_true", help="with --speed: the largest kernels")
     parser.add_argument("--most", type=int, help="samples of each part, for a trial")
@@ -208,6 +214,14 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in text.split(","))
+
+
+def _part(text: str) -> tuple[int, int]:
+    place, _, parts = text.partition("/")
+    found = int(place), int(parts)
+    if not 1 <= found[0] <= found[1]:
+        raise argparse.ArgumentTypeError(f"expected K/N with 1 <= K <= N, got {text!r}")
+    return found
 
 
 def run_names(text: str) -> tuple[str, ...]:

@@ -94,3 +94,11 @@ def test_an_unknown_run_is_refused(capsys):
     with pytest.raises(SystemExit):
         real_data.arguments(["--runs", "mnist"])
     assert "no run 'mnist'; there are cifar10-192" in capsys.readouterr().err
+
+
+def test_parts_share_the_ensembles_of_a_run():
+    assert real_data.arguments(["--part", "2/5"]).part == (2, 5)
+    assert real_data.arguments([]).part == (1, 1)
+    for wrong in ("0/5", "6/5", "2"):
+        with pytest.raises(SystemExit):
+            real_data.arguments(["--part", wrong])
