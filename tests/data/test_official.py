@@ -8,6 +8,7 @@ import pytest
 from scipy.io import savemat
 
 from headwise.data import read_cifar10, read_cifar100, read_imdb, read_svhn
+from headwise.data.pickles import read_plain_pickle
 from headwise.errors import BadInputError, HeadwiseError, UnreadableFileError
 
 
@@ -174,3 +175,13 @@ def test_missing_key_and_other_content(tmp_path):
         file.write_bytes(pickle.dumps(content, protocol=2))
         with pytest.raises(HeadwiseError, match=r"expected the key 'labels'|expected a dictionary"):
             read_cifar10(tmp_path)
+
+
+def test_a_pickled_name_with_a_line_break_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "data_batch_1"
+    # Protocol 4 takes names from the stack, so that they may hold any character.
+    name = b"dty}\n"
+    path.write_bytes(b"\x80\x04\x8c\x05numpy\x8c" + bytes([len(name)]) + name + b"\x93.")
+    with pytest.raises(BadInputError, match=r"would run numpy\.dty}; nothing") as raised:
+        read_plain_pickle(path)
+    assert "\n" not in str(raised.value)

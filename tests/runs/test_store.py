@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine, event, inspect, text
 
 from headwise.errors import BadInputError, MissingExtraError, ParameterError, StoreError
-from headwise.runs import Answer, Failure, LocalExecutor, Provenance, Store, run
+from headwise.runs import Answer, Failure, LocalExecutor, Provenance, Store, migrations, run
 from headwise.runs import locations as locations_module
 from headwise.runs.migrations import STEPS
 from headwise.runs.schema import VERSION, metadata, results
@@ -171,6 +171,25 @@ def test_a_database_of_something_else(tmp_path):
     connection.close()
     with pytest.raises(StoreError, match=r"is a database of something else .*table places"):
         Store.open(path)
+
+
+def test_a_table_name_of_two_lines_is_named_in_one(tmp_path):
+    path = tmp_path / "foreign.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute('CREATE TABLE "two\nlines" (x)')
+    connection.close()
+    with pytest.raises(StoreError, match="a table two lines") as raised:
+        Store.open(path)
+    one_line(raised)
+
+
+def test_a_table_name_in_bytes_is_named():
+    # SQLite returns the names of a damaged file as bytes where they are stored as a blob.
+    with (
+        create_engine("sqlite://").connect() as connection,
+        pytest.raises(StoreError, match="it has a table b'damaged'"),
+    ):
+        migrations._refuse_foreign(connection, {b"damaged", "other"}, "a.db")
 
 
 def test_a_folder_is_no_store(tmp_path):

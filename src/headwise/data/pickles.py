@@ -118,8 +118,9 @@ def read_plain_pickle(path: Path) -> dict[str, Any]:
             f"cannot open {path} ({error.strerror})", hint="check the path and its permissions"
         ) from None
     except _CodeFoundError as error:
+        name = " ".join(str(error).split())  # a damaged name may hold line breaks
         raise BadInputError(
-            f"{path} is a pickle that would run {error}; nothing was executed",
+            f"{path} is a pickle that would run {name}; nothing was executed",
             hint="download the file again from its official page",
         ) from None
     except Exception as error:  # damaged bytes fail in as many ways as there are bytes

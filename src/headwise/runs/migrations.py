@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sqlalchemy import Connection, inspect, select, text
 
@@ -51,11 +51,13 @@ def _wait_for_others(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK})
 
 
-def _refuse_foreign(connection: Connection, tables: set[str], place: str) -> None:
+def _refuse_foreign(connection: Connection, tables: Collection[object], place: str) -> None:
     """Raise if an SQLite file belongs to another program; PostgreSQL databases may be shared."""
     if tables and connection.dialect.name == "sqlite":
+        # A damaged file may name a table in bytes, or over several lines.
+        name = " ".join(min(map(str, tables)).split())
         raise StoreError(
-            f"{place} is a database of something else (it has a table {min(tables)})",
+            f"{place} is a database of something else (it has a table {name})",
             hint="pass another store; nothing was changed",
         )
 
