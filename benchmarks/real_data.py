@@ -55,6 +55,7 @@ def train_all(given: argparse.Namespace) -> int:
     for name in given.runs:
         plan, geometries = RUNS[name]
         plan = shortened(plan, given)
+        geometries = [own for own in geometries if given.heads is None or own.heads in given.heads]
         if plan.dataset not in tasks:
             tasks = {plan.dataset: load(plan.dataset, given.data, given.device, given.most)}
         first, step = given.part
@@ -203,6 +204,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--part", type=_part, default=(1, 1), help="K/N: every Nth ensemble, beginning with the Kth"
     )
+    parser.add_argument("--heads", type=_numbers, help="only these numbers of heads, by commas")
     parser.add_argument("--speed", action="store_true", help="only measure the speed")
     parser.add_argument("--profile", action="store_true", help="with --speed: the largest kernels")
     parser.add_argument("--most", type=int, help="samples of each part, for a trial")

@@ -102,3 +102,13 @@ def test_parts_share_the_ensembles_of_a_run():
     for wrong in ("0/5", "6/5", "2"):
         with pytest.raises(SystemExit):
             real_data.arguments(["--part", wrong])
+
+
+def test_only_the_wanted_numbers_of_heads_are_trained(packed, tmp_path, monkeypatch):
+    plan = real_plans.Plan("cifar10", real_plans.VisionModel(width=16), epochs=1)
+    both = [HeadGeometry.standard(16, heads=heads) for heads in (1, 2)]
+    monkeypatch.setitem(real_plans.RUNS, "cifar10-192", (plan, both))
+    words = ["--data", str(packed), "--rows", str(tmp_path / "rows.jsonl"), "--tiny"]
+    words += ["--checkpoints", str(tmp_path / "kept"), "--seeds", "0", "--heads", "2"]
+    assert real_data.train_all(real_data.arguments(words)) == 0
+    assert [row["heads"] for row in real_data.read_rows(tmp_path / "rows.jsonl")] == [2]
