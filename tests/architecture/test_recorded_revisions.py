@@ -21,7 +21,7 @@ TO_BE_COMPUTED_AGAIN = {
 
 #: Revisions in rows of benchmarks that are not commits: see benchmarks/records/README.md.
 COMBINED = {
-    *("09e8b91bbab9", "236aea138b", "333b2b4", "54941087ab"),
+    *("09e8b91bbab9", "1f0d5d7", "236aea138b", "333b2b4", "54941087ab"),
     *("5ac17d9", "5b9ab3ab44", "ddb41f45d6", "f4b09369c7", "f97072ede4"),
 }
 LOST = {"0cc21dc246", "ef8e5b7e20"}
