@@ -7,47 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 from headwise.version import __version__
 
-# Names load on first use (PEP 562), so that `import headwise` and `headwise --help` stay free of
-# torch. A new name needs three lines: its import for type checkers, its place in __all__, and the
-# module that defines it in _HOME. A test compares the three.
+# One name for each job. The types of results are in the packages that define them:
+# `from headwise.advice import Advice`. Names load on first use (PEP 562), so that `import headwise`
+# and `headwise --help` stay free of torch. A new name needs three lines: its import for type
+# checkers, its place in __all__, and the module that defines it in _HOME; a test compares them.
 if TYPE_CHECKING:
-    from headwise.advice import Advice, advise
-    from headwise.arrays import read_array
-    from headwise.attention import Ranks, mha, rank
+    from headwise.advice import advise
+    from headwise.attention import mha, rank
     from headwise.errors import HeadwiseError
     from headwise.geometry import HeadGeometry
-    from headwise.papers.reproduce import Reproduction, list_exhibits, reproduce
-    from headwise.probing import RankMonitor, Scan, capture, scan
+    from headwise.papers.reproduce import list_exhibits, reproduce
+    from headwise.probing import RankMonitor, capture, scan
     from headwise.progress import Progress
-    from headwise.reduction import Reduction, load, reduce_model
-    from headwise.spectra import Certificate, Estimate, Measurement, Relative, count, measure
-    from headwise.theory import Bound, Law, Prediction, bound, expected_rank, law
-    from headwise.trials import OwnTraining, Trial, trial, trial_of
+    from headwise.reduction import load, reduce_model
+    from headwise.spectra import Relative, measure
+    from headwise.theory import bound, expected_rank, law
+    from headwise.trials import trial, trial_of
 
 __all__ = [
-    "Advice",
-    "Bound",
-    "Certificate",
-    "Estimate",
     "HeadGeometry",
     "HeadwiseError",
-    "Law",
-    "Measurement",
-    "OwnTraining",
-    "Prediction",
     "Progress",
     "RankMonitor",
-    "Ranks",
-    "Reduction",
     "Relative",
-    "Reproduction",
-    "Scan",
-    "Trial",
     "__version__",
     "advise",
     "bound",
     "capture",
-    "count",
     "expected_rank",
     "law",
     "list_exhibits",
@@ -55,7 +41,6 @@ __all__ = [
     "measure",
     "mha",
     "rank",
-    "read_array",
     "reduce_model",
     "reproduce",
     "scan",
@@ -64,28 +49,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "Advice": "advice",
-    "Bound": "theory",
-    "Certificate": "spectra",
-    "Estimate": "spectra",
     "HeadGeometry": "geometry",
     "HeadwiseError": "errors",
-    "Law": "theory",
-    "Measurement": "spectra",
-    "OwnTraining": "trials",
-    "Prediction": "theory",
     "Progress": "progress",
     "RankMonitor": "probing",
-    "Ranks": "attention",
-    "Reduction": "reduction",
     "Relative": "spectra",
-    "Reproduction": "papers.reproduce",
-    "Scan": "probing",
-    "Trial": "trials",
     "advise": "advice",
     "bound": "theory",
     "capture": "probing",
-    "count": "spectra",
     "expected_rank": "theory",
     "law": "theory",
     "list_exhibits": "papers.reproduce",
@@ -93,7 +64,6 @@ _HOME = {
     "measure": "spectra",
     "mha": "attention",
     "rank": "attention",
-    "read_array": "arrays",
     "reduce_model": "reduction",
     "reproduce": "papers.reproduce",
     "scan": "probing",

@@ -366,7 +366,7 @@ def test_what_is_of_the_wrong_kind_is_refused():
 
 
 def test_one_call_passes_no_more_modules_than_it_does_now():
-    """The goal of 40 modules is still open."""
+    """The goal of 40 modules is still open: what is left are different ideas."""
     seen = set()
 
     def note(frame, event, argument):
@@ -374,15 +374,17 @@ def test_one_call_passes_no_more_modules_than_it_does_now():
         if name.startswith("headwise."):
             seen.add(name)
 
+    str(headwise.advise("digits"))  # the first call also imports
     sys.setprofile(note)
     try:
         found = headwise.advise("digits")
+        asked = len(seen)
         str(found)
     finally:
         sys.setprofile(None)
     own = {name for name in seen if name.startswith("headwise.advice")}
     assert len(own) <= 21, sorted(own)
-    assert len(seen) <= 53, sorted(seen)
+    assert asked <= 45 and len(seen) <= 53, (asked, sorted(seen))
 
 
 def test_the_report_suggests_a_trial_that_runs_and_holds_the_usual_geometry():

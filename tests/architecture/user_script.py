@@ -5,7 +5,9 @@ from typing import assert_type
 import torch
 
 import headwise
-from headwise import Advice, HeadGeometry, HeadwiseError, Measurement, Progress, RankMonitor
+from headwise import HeadGeometry, HeadwiseError, Progress, RankMonitor
+from headwise.advice import Advice
+from headwise.spectra import Measurement
 
 
 class Quiet:

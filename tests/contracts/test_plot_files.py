@@ -3,10 +3,12 @@
 import pytest
 import torch
 
-from headwise import Trial, advise, bound, count, law, measure, rank
+from headwise import advise, bound, law, measure, rank
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError
 from headwise.probing import scan
+from headwise.spectra import count
+from headwise.trials import Trial
 from headwise.trials.result import Entrant
 
 EYE = torch.eye(3, dtype=torch.float64)

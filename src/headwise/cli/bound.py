@@ -11,7 +11,7 @@ from headwise.cli.console import UsageError
 from headwise.cli.options import AsJson, number_above, number_in, option, whole_from
 
 if TYPE_CHECKING:
-    from headwise import Bound
+    from headwise.theory import Bound
 
 
 Width = Annotated[

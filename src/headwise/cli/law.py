@@ -18,7 +18,7 @@ from headwise.cli.options import (
 from headwise.mask_names import MaskName
 
 if TYPE_CHECKING:
-    from headwise import Law
+    from headwise.theory import Law
 
 Length = Annotated[
     int,

@@ -9,7 +9,7 @@ from headwise.report import Curve, Line, Panel, terminal_plot
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from headwise import Law
+    from headwise.theory import Law
 
 
 def table(curve: Law) -> Table:

@@ -13,7 +13,7 @@ from headwise.cli.console import complain, print_json, screen
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from headwise import Reproduction
+    from headwise.papers.reproduce import Reproduction
 
 #: Where the exhibits of each folder come from.
 FOLDERS = {

@@ -40,7 +40,7 @@ def simulated_head(length: int, head_dim: int, mask: MaskName, seed: int) -> dic
     import torch
 
     from headwise.randomness import stream
-    from headwise.spectra import LogWeights
+    from headwise.spectra import LogWeights, count
 
     if not 2 <= length <= MOST_PICTURED:
         raise ParameterError(
@@ -55,7 +55,7 @@ def simulated_head(length: int, head_dim: int, mask: MaskName, seed: int) -> dic
         logits = logits.masked_fill(torch.ones_like(logits).triu(1).bool(), -math.inf)
     weights = torch.softmax(logits, -1)
     used = sorted(set(weights.argmax(-1).tolist()))
-    found = headwise.count(LogWeights(logits))
+    found = count(LogWeights(logits))
     return {
         "weights": [[round(value, 4) for value in row] for row in weights.tolist()],
         "used": used,
