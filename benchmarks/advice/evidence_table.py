@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from benchmarks.advice.inputs import stored_evidence
 from benchmarks.advice.judge import Scores, choices, judge, mean_and_error, of_one_device
@@ -18,6 +19,7 @@ from benchmarks.advice.tasks import BENCHES
 from benchmarks.recording import Row, read_rows
 
 from headwise.advice.evidence import Evidence
+from headwise.advice.rule import choose_rank, from_row, support_for
 from headwise.geometry import HeadGeometry
 
 #: The kind of each judged task, as ``headwise.advise(task=…)`` names it.
@@ -35,7 +37,7 @@ KINDS = {
 LANGUAGE_KINDS = {"recall": "retrieve", "token-classes": "classify"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Swept:
     """A task whose splits of the width were all trained."""
 
@@ -45,6 +47,11 @@ class Swept:
     evidence: Evidence
     scores: Scores
     unit: str
+
+    @property
+    def tokens(self) -> str:
+        """The type of its tokens, as the evidence names it."""
+        return "ids" if self.evidence.learned else "vectors"
 
     @property
     def splits(self) -> tuple[HeadGeometry, ...]:
@@ -60,6 +67,11 @@ class Swept:
     def question(self) -> Question:
         """What a rule is asked: which of the splits?"""
         return Question("width", 1, self.evidence, self.splits)
+
+    def is_near_best(self, split: HeadGeometry) -> bool:
+        """Whether a split scored within one standard error of the best."""
+        behind, error = self.gap(self.best, split)
+        return behind <= error
 
     def gap(self, better: HeadGeometry, than: HeadGeometry) -> tuple[float, float]:
         """The mean paired difference of two splits, and its standard error."""
@@ -118,9 +130,35 @@ def _language(rows: Sequence[Row]) -> list[Swept]:
     ]
 
 
-def evidence_row(task: Swept) -> Row:
-    """What leaving the usual geometry brought on a task."""
-    (advised,), (usual,) = RULES["headwise"](task.question), RULES["habit (r = 64)"](task.question)
+def evidence_rows(tasks: Sequence[Swept]) -> list[Row]:
+    """What leaving the usual geometry brought on each task.
+
+    The geometry that left it has the rank that the tokens ask for, or less where the other tasks
+    limit it.
+    """
+    asked = [asked_by_tokens(task) for task in tasks]
+    told = [_row(task, advised) for task, advised in zip(tasks, asked, strict=True)]
+    return [
+        _row(task, _limited(task, advised, [row for row in told if row is not own]))
+        for task, advised, own in zip(tasks, asked, told, strict=True)
+    ]
+
+
+@cache
+def asked_by_tokens(task: Swept) -> HeadGeometry:
+    """The split that the tokens alone ask for."""
+    return RULES["headwise"](task.question)[0]
+
+
+def _limited(task: Swept, advised: HeadGeometry, others: Sequence[Row]) -> HeadGeometry:
+    """The same split, with no more rank than paid on other tasks of its kind."""
+    ceiling = support_for(task.kind, task.tokens, [from_row(row) for row in others]).ceiling
+    limited = task.question.with_rank(choose_rank(task.evidence).limited(ceiling).rank)
+    return min(advised, limited, key=lambda split: split.qk_rank)
+
+
+def _row(task: Swept, advised: HeadGeometry) -> Row:
+    (usual,) = RULES["habit (r = 64)"](task.question)
     lower = [g for g in task.splits if g.qk_rank < advised.qk_rank]
     half = lower[-1] if lower else advised
     usual_regret, usual_error = task.gap(task.best, usual)
@@ -130,7 +168,7 @@ def evidence_row(task: Swept) -> Row:
     return {
         "name": task.name,
         "kind": task.kind,
-        "tokens": "ids" if task.evidence.learned else "vectors",
+        "tokens": task.tokens,
         "width": task.evidence.width,
         **{name: [g.heads, g.qk_rank] for name, g in pairs.items()},
         "unit": task.unit,
@@ -141,5 +179,6 @@ def evidence_row(task: Swept) -> Row:
         "gain": gain,
         "gain_error": gain_error,
         "half_cost": task.gap(advised, half)[0],
+        "most": max(g.qk_rank for g in task.splits if task.is_near_best(g)),
         "held_out": task.held_out,
     }

@@ -227,7 +227,7 @@ def _joint_error(by_task: Sequence[Sequence[float]]) -> float:
 
 def main() -> None:
     """Judge, print, and write the page and the evidence table."""
-    from benchmarks.advice.evidence_table import evidence_row, swept_tasks
+    from benchmarks.advice.evidence_table import evidence_rows, swept_tasks
     from benchmarks.advice.judge_language import apart_rows
     from benchmarks.advice.lead import LEAD_BEGIN, LEAD_END, lead_table
     from benchmarks.advice.page import report, write_page
@@ -252,7 +252,7 @@ def main() -> None:
         write_page(given.page, lead, LEAD_BEGIN, LEAD_END)
         write_page(given.page, text)
     if given.evidence is not None:
-        lines = ",\n ".join(json.dumps(evidence_row(task)) for task in tasks)
+        lines = ",\n ".join(json.dumps(row) for row in evidence_rows(tasks))
         given.evidence.write_text(f"[{lines}]\n", encoding="utf-8")
     if given.apart is not None:
         lines = ",\n ".join(json.dumps(row) for row in apart_rows(language))

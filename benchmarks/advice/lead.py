@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.advice.evidence_table import Swept, evidence_row
+from benchmarks.advice.evidence_table import Swept, evidence_rows
 from benchmarks.advice.page import table
 from benchmarks.advice.rules import RULES
 
@@ -43,13 +43,13 @@ def advised_now(task: Swept, others: Sequence[JudgedTask]) -> HeadGeometry:
 
 def lead_table(tasks: Sequence[Swept]) -> str:
     """The table as Markdown, kinds together."""
-    judged = [from_row(evidence_row(task)) for task in tasks]
     ordered = sorted(tasks, key=lambda task: task.kind)
-    lines = [
-        _line(task, advised_now(task, [one for one in judged if one.name != task.name]))
-        for task in ordered
-    ]
-    return table([NAMES, *lines])
+    return table([NAMES, *(_line(task, _advised_by_others(task, tasks)) for task in ordered)])
+
+
+def _advised_by_others(task: Swept, tasks: Sequence[Swept]) -> HeadGeometry:
+    rows = evidence_rows([other for other in tasks if other is not task])
+    return advised_now(task, list(map(from_row, rows)))
 
 
 def _line(task: Swept, advised: HeadGeometry) -> list[str]:

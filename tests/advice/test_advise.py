@@ -387,6 +387,19 @@ def test_one_call_passes_no_more_modules_than_it_does_now():
     assert asked <= 45 and len(seen) <= 53, (asked, sorted(seen))
 
 
+def test_trained_tasks_limit_the_rank_unless_a_need_or_a_rank_is_asked_for():
+    """Single pixels ask for rank 32, where ranks up to 4 trained best."""
+    found = advise("digits", patch=1)
+    assert (found.best.geometry.heads, found.best.rank, found.rank.binds) == (8, 8, "trained")
+    assert found.best.meets and found.rank.mixing == 32
+    said = str(found)
+    assert "Rank 8 is enough: on the 3 trained classify tasks" in said
+    assert "90% mixing would take rank 32" in said
+    assert advise("digits", patch=1, need="mixing").best.rank == 32
+    assert advise("digits", patch=1, rank=16).best.rank == 16
+    assert advise("digits", patch=1, task="unknown").rank.ceiling is None
+
+
 def test_the_report_suggests_a_trial_that_runs_and_holds_the_usual_geometry():
     """It left out the usual geometry, offered unaffordable ones, and passed vectors as images."""
     digits = trial_command(advise("digits"))

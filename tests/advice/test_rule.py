@@ -1,5 +1,7 @@
 """Saturation by two rules, and the rank that is chosen."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,10 +183,10 @@ def test_a_gain_is_told_in_its_own_unit(gains, words):
     assert words in _gains("X", gains, gains[0][3])
 
 
-def judged(name, unit, gain, error, *, held_out=False):
+def judged(name, unit, gain, error, *, most=4, held_out=False):
     pairs = {"best": (16, 4), "usual": (1, 64), "advised": (16, 4)}
     costs = dict.fromkeys(("usual_regret", "usual_error", "advised_regret", "advised_error"), 0.0)
-    rest = {"gain": gain, "gain_error": error, "half_cost": 0.0, "held_out": held_out}
+    rest = {"gain": gain, "gain_error": error, "half_cost": 0.0, "most": most, "held_out": held_out}
     return JudgedTask(name, "classify", "ids", 64, **pairs, unit=unit, **costs, **rest)
 
 
@@ -196,6 +198,29 @@ def test_gains_in_points_and_nats_count_in_standard_errors(nats, smaller):
     both = [points, judged("b", "nats", *nats)]
     assert support_for("classify", "ids", both).smaller is smaller
     assert not support_for("classify", "ids", [points]).enough
+
+
+def test_advice_asks_for_no_more_rank_than_paid_on_trained_tasks():
+    tasks = [judged("a", "points", 2.0, 0.5, most=16, held_out=True)]
+    tasks += [judged(name, "points", 2.0, 0.5, most=4) for name in ("b", "c")]
+    ceiling = support_for("classify", "ids", tasks).ceiling
+    assert ceiling == 8  # the geometric mean of 16, 4 and 4 is 6.3
+    found = chosen((curve((0.1, 0.2, 0.3, 0.5, 0.7, 1.0)),), 1.0, 64, learned=False, need="data")
+    limited = found.limited(ceiling)
+    assert (found.rank, limited.rank, limited.needed, limited.enough) == (32, 8, 8, 8)
+    assert limited.is_met_by(8) and not limited.is_met_by(7) and not found.is_met_by(16)
+    assert limited.binds == "trained"
+    wide = chosen((curve((0.1, 0.2, 0.3, 0.5, 0.7, 1.0)),), 6.0, 64, learned=False, need="data")
+    assert wide.limited(ceiling).rank == 12  # twice the effective dimension, for lookup
+
+
+def test_the_ceiling_needs_evidence_for_less_rank_and_leaves_what_is_below_it_and_what_is_given():
+    worse = [judged(name, "points", -2.0, 0.5, held_out=True) for name in ("a", "b")]
+    assert support_for("classify", "ids", worse).ceiling is None
+    found = chosen((curve(CIFAR_MODEL),), 1.0, 64, learned=False, need="data")
+    assert found.rank == 8 and found.limited(8) is found and found.limited(None) is found
+    given = replace(found, rank=32, fixed=True)
+    assert given.limited(4) is given
 
 
 def test_thinner_keys_are_advised_where_they_did_no_harm():

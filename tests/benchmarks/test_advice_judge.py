@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.advice import judge, page
-from benchmarks.advice.evidence_table import evidence_row, swept_tasks
+from benchmarks.advice.evidence_table import evidence_rows, swept_tasks
 from benchmarks.advice.inputs import RECORD
 from benchmarks.advice.judge_language import is_learned, judged_names, width_scores
 from benchmarks.advice.lead import advised_now, lead_table
@@ -245,13 +245,13 @@ def test_the_page_leads_with_the_advice_of_today(tasks):
 
 
 def test_the_stored_evidence_is_what_the_records_say(tasks):
-    assert json.loads(TABLE.read_text()) == [evidence_row(task) for task in tasks]
+    assert json.loads(TABLE.read_text()) == evidence_rows(tasks)
 
 
 def test_next_token_rows_are_judged_in_nats_after_the_longest_training(tasks):
     found = {task.name: task for task in tasks if task.kind == "next-token"}
     assert [name for name, task in found.items() if task.held_out] == [HELD_OUT]
-    row = evidence_row(found[PROSE])
+    (row,) = evidence_rows([found[PROSE]])
     assert (row["name"], row["unit"], row["held_out"]) == (PROSE, "nats", False)
     own = [r for r in LANGUAGE if r["task"] == PROSE and r["steps"] == 8000]
     loss = {(r["heads"], r["seed"]): r["score"] for r in own}
@@ -281,9 +281,18 @@ def test_recall_that_is_not_learned_is_no_evidence(tasks):
 def test_the_advice_for_a_task_does_not_see_its_own_result(tasks):
     """A second held-out next-token task makes it leave the usual geometry; its own does not."""
     prose = next(task for task in tasks if task.name == PROSE)
-    own = from_row(evidence_row(prose))
+    own = from_row(*evidence_rows([prose]))
     assert advised_now(prose, []).qk_rank == 64
     better = replace(own, gain=1.0, held_out=True)
     assert advised_now(prose, [better]).qk_rank == 64  # one task is not enough
     both = [better, replace(better, name="another")]
     assert advised_now(prose, both).qk_rank == own.advised[1] < 64
+
+
+def test_the_row_of_a_task_is_limited_by_the_other_tasks_alone(tasks):
+    """On digits, pixel by pixel, tokens ask for rank 32; without other tasks nothing limits it."""
+    pixels = next(task for task in tasks if task.name == "digits-pixels")
+    (alone,) = evidence_rows([pixels])
+    among = next(row for row in evidence_rows(tasks) if row["name"] == pixels.name)
+    assert (alone["advised"], among["advised"]) == ([2, 32], [8, 8])
+    assert alone["most"] == among["most"] == 4

@@ -60,7 +60,8 @@ def decide(
     present = None if config is None else config.geometry
     if present is not None:
         question = question.for_present(present)
-    rank = _chosen_rank(evidence, question)
+    support = support_for(question.task, _tokens(evidence), judged)
+    rank = _chosen_rank(evidence, question, support.ceiling if do_no_harm else None)
     fewer = question.constraints.heads or usual_heads(evidence.width)
     aimed = aim(evidence.width, rank, question, fewer if present is None else present.heads)
     if present is None:
@@ -71,7 +72,6 @@ def decide(
     choices = judge.ranked(offered)
     if present is not None:
         choices = _with_present(choices, judge.references[0], question)
-    support = support_for(question.task, _tokens(evidence), judged)
     leader = judge.usual(question) if do_no_harm else None
     short, kept = None, False
     if leader is not None:
@@ -130,12 +130,13 @@ def _is_kept(
     return not support.allows(first.rank, leader.rank)
 
 
-def _chosen_rank(evidence: Evidence, question: Question) -> RankChoice:
+def _chosen_rank(evidence: Evidence, question: Question, ceiling: int | None) -> RankChoice:
     constraints = question.constraints
     constraints.refuse_beyond(evidence.width)
     found = choose_rank(evidence, question.need)
     if constraints.rank is not None:
         return replace(found, rank=constraints.rank, fixed=True)
+    found = found.limited(ceiling if question.need == "data" else None)
     return replace(found, rank=constraints.rounded(found.rank, evidence.width))
 
 

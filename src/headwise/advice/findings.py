@@ -196,6 +196,11 @@ def _decides(answer: Answer) -> Finding:
         "choice": rank,
         "dimension": answer.evidence.effective_dimension,
     }
+    if rank.ceiling is not None:
+        values["trained"] = {
+            "kind": answer.support.kind,
+            "most": [task.most for task in answer.support.tasks],
+        }
     return Finding("decides", values)
 
 

@@ -140,7 +140,9 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
     enough = f"reaches {1 - SLACK:.0%} mixing"
     if rank.binds == "retrieval" or rank.retrieval_too:
         enough = "can look up single tokens"
-    known = rank.binds == "retrieval" or rank.reached
+    if rank.ceiling is not None:
+        enough = "reaches what was enough on trained tasks"
+    known = rank.binds != "mixing" or rank.reached
     least = f" ({enough_words(rank)} does)" if known else " (no rank that was tried does)"
     over = {over_words(answer, choice) for choice in shown}
     return [
@@ -181,7 +183,7 @@ def met_words(rank: RankChoice, choice: Choice) -> str:
     """Whether a choice has enough rank, as a cell of a table."""
     if choice.meets:
         return "yes"
-    return "no" if rank.binds == "retrieval" or rank.reached else "unknown"
+    return "no" if rank.binds != "mixing" or rank.reached else "unknown"
 
 
 def lookup_words(rank: RankChoice, choice: Choice) -> str:

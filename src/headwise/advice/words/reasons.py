@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from headwise.advice.geometries.heads import MOST_WIDTHS
-from headwise.advice.rule import MARGIN, SLACK
+from headwise.advice.rule import MARGIN, SLACK, RankChoice
 from headwise.advice.words.terms import counted, enough_words, need_words
 
 Values = Mapping[str, Any]
@@ -109,6 +109,8 @@ def decides(v: Values) -> str:
     given = f" You fixed rank {v['given']}." if v["given"] is not None else ""
     if v["need"] != "data":
         return f"You chose `need={v['need']}`, which alone decides: {need_words(rank)}.{given}"
+    if rank.ceiling is not None:
+        return f"{_paid(rank, **v['trained'])}{given}"
     if rank.binds == "mixing" and not rank.reached:
         return f"No rank is enough: {need_words(rank)}.{given}"
     enough = enough_words(rank)
@@ -123,6 +125,24 @@ def decides(v: Values) -> str:
     if v["serves_both"]:
         return f"{words}, and for lookup of single tokens.{given}"
     return f"{words}. To look up single tokens exactly, pass `need=retrieval`.{given}"
+
+
+def _paid(rank: RankChoice, kind: str, most: Sequence[int]) -> str:
+    """That trained tasks had no use for the rank that the tokens ask for."""
+    named = "tasks" if kind == "unknown" else f"{kind} tasks"
+    return (
+        f"Rank {rank.enough} is enough: on the {len(most)} trained {named}, the largest ranks "
+        f"within one standard error of the best are {', '.join(map(str, sorted(most)))}. "
+        f"{_asked(rank)}"
+    )
+
+
+def _asked(rank: RankChoice) -> str:
+    if rank.reached and rank.mixing >= rank.retrieval:
+        return f"{1 - SLACK:.0%} mixing would take rank {rank.mixing}."
+    if rank.retrieval >= rank.mixing:
+        return f"Lookup of single tokens would take rank {rank.retrieval}."
+    return f"Mixing still gains at rank {rank.mixing}, the largest tried."
 
 
 def shape(v: Values) -> str:

@@ -45,12 +45,14 @@ def enough_words(rank: RankChoice) -> str:
 
     Every sentence and table takes the number from here, so that they agree.
     """
-    interpolated = rank.enough == rank.mixing_from != rank.mixing
+    interpolated = rank.ceiling is None and rank.enough == rank.mixing_from != rank.mixing
     return f"{'about ' * interpolated}rank {rank.enough}"
 
 
 def need_words(rank: RankChoice) -> str:
     """What the need that decides asks for, as the end of a sentence."""
+    if rank.ceiling is not None:
+        return f"trained tasks improved up to rank {rank.enough}"
     if rank.binds == "mixing" and not rank.reached:
         return f"mixing still gains at {rank.mixing}, the largest rank tried"
     enough = enough_words(rank)
