@@ -197,10 +197,8 @@ def _decides(answer: Answer) -> Finding:
         "dimension": answer.evidence.effective_dimension,
     }
     if rank.ceiling is not None:
-        values["trained"] = {
-            "kind": answer.support.kind,
-            "most": [task.most for task in answer.support.tasks],
-        }
+        most = [task.most for task in answer.support.tasks]
+        values["trained"] = {"kind": answer.support.kind, "most": most}
     return Finding("decides", values)
 
 
@@ -242,9 +240,8 @@ def _heads(answer: Answer) -> Finding:
         return Finding("heads", values | {"why": "width", "group": None})
     if best.role not in ("advised", "lookup"):
         by_rank, by_heads = exceeded_beyond(geometry, constraints, budget)
-        return Finding(
-            "heads", values | {"why": "stopped", "by_rank": by_rank, "by_heads": by_heads}
-        )
+        stopped = {"why": "stopped", "by_rank": by_rank, "by_heads": by_heads}
+        return Finding("heads", values | stopped)
     limit = "width"
     if best.role == "advised":
         limit = limit_of(geometry, constraints, budget, budget.present)
