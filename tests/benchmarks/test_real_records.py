@@ -52,7 +52,9 @@ def test_every_run_trains_what_an_exhibit_asks():
         tuple(spec.content[field] for field in real_records.SETTINGS.values())
         for spec in real_records.questions(Scale.GPU)
     }
-    for plan, geometries in real_plans.RUNS.values():
+    for name, (plan, geometries) in real_plans.RUNS.items():
+        if name.endswith(real_plans.ADVISED):
+            continue
         known = asdict(plan) | asdict(plan.model) | {"dtype": "bf16"}
         for own in geometries:
             sizes = {"width": own.width, "heads": own.heads, "head_dim": own.qk_rank}
@@ -62,3 +64,12 @@ def test_every_run_trains_what_an_exhibit_asks():
 
 def test_a_missing_seed_gives_no_answer(spec):
     assert real_records.answers(spec, rows_of(spec)[:2]) == []
+
+
+def test_runs_that_judge_the_advice_have_the_recipe_of_the_exhibits():
+    judging = [name for name in real_plans.RUNS if name.endswith(real_plans.ADVISED)]
+    assert len(judging) == 3
+    for name in judging:
+        plan, splits = real_plans.RUNS[name]
+        assert plan == real_plans.RUNS[name.replace(real_plans.ADVISED, "-192")][0]
+        assert [(g.heads, g.qk_rank) for g in splits] == [(3, 64), (24, 8), (48, 4)]
