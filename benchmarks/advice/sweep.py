@@ -197,7 +197,8 @@ def _dtype(bench: Bench, settings: Settings) -> str:
 def sweep(given: argparse.Namespace) -> int:
     """Train the missing cells one by one; print a cell that fails and skip it."""
     start, failed = time.monotonic(), 0
-    benches = {name: _bench(name, given.steps) for name in given.tasks}
+    changes = {"steps": given.steps, "rate": given.rate}
+    benches = {name: _bench(name, changes) for name in given.tasks}
     done = {key_of(row) for row in read_rows([given.rows, *given.known])}
     loaded: dict[str, Loaded] = {}
     left = cells(benches.values(), given.sweeps, done, given.ranks)
@@ -224,9 +225,10 @@ def _tell(rows: Sequence[Row], spent: float) -> None:
         print(f"{spent:.0f} s {key} {scores} ({ends[0]['seconds']} s)", flush=True)
 
 
-def _bench(name: str, steps: int | None) -> Bench:
-    bench = BENCHES[name]
-    return bench if steps is None else replace(bench, training=replace(bench.training, steps=steps))
+def _bench(name: str, changes: dict[str, float | None]) -> Bench:
+    """A task, with the steps and the learning rate that were asked for instead of its own."""
+    wanted = {key: value for key, value in changes.items() if value is not None}
+    return replace(BENCHES[name], training=replace(BENCHES[name].training, **wanted))
 
 
 def _in_time(left: list[list[Cell]], start: float, seconds: float) -> Iterator[list[Cell]]:
@@ -262,7 +264,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no cell later")
     parser.add_argument("--checkpoints", type=Path, help="where cells in training are kept")
     parser.add_argument("--ranks", type=int, help="head dimensions per sweep, telling ones first")
-    parser.add_argument("--steps", type=int, help="fewer steps than the task's own, for a trial")
+    parser.add_argument("--steps", type=int, help="steps instead of the task's own")
+    parser.add_argument("--rate", type=float, help="learning rate instead of the task's own")
     return parser.parse_args(words)
 
 

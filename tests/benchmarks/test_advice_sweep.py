@@ -63,6 +63,14 @@ def test_only_the_judged_tasks_are_marked_so():
     }
 
 
+def test_other_steps_and_another_rate_are_trained_and_told(tiny, tmp_path):
+    words = ("--sweeps", "heads", "--ranks", "1", "--steps", "2", "--rate", "0.5")
+    assert sweep.sweep(given(tmp_path, *words)) == 0
+    rows = sweep.read_rows([tmp_path / "rows.jsonl"])
+    assert [(row["steps"], row["rate"]) for row in rows] == [(2, 0.5)] * 2
+    assert (tiny.training.steps, tiny.training.rate) == (3, 0.01)
+
+
 def test_a_sweep_writes_a_row_for_each_seed_and_skips_what_is_there(tiny, tmp_path, capsys):
     assert sweep.sweep(given(tmp_path, "--sweeps", "heads", "--ranks", "2")) == 0
     rows = sweep.read_rows([tmp_path / "rows.jsonl"])
