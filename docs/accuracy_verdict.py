@@ -17,16 +17,18 @@ import torch
 from headwise.advice.curves import curve_of_ratios, our_saturation
 from headwise.advice.rule import SLACK
 from headwise.papers.catalogue import chosen
-from headwise.papers.critical import critical_of
+from headwise.papers.critical import NEEDED_THRESHOLD, critical_of
 from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.kinds.rank_rows import Coordinate, Pooled
-from headwise.papers.kinds.real_ranks import READINGS
+from headwise.papers.kinds.real_ranks import READINGS, SET_NAMES
 from headwise.papers.rank2026.accuracy_and_rank import Trained, trained_of
+from headwise.papers.rank2026.accuracy_claims import CRITICAL
 from headwise.papers.rank2026.recipes import HEADS, REVIEWS, WIDTHS, Family, Study
 from headwise.papers.recorded import recorded, recorded_scales
-from headwise.papers.saturation import Stop, best_head_dim, stops_improving
+from headwise.papers.saturation import MARGIN, Stop, best_head_dim, stops_improving
 from headwise.runs import Row
 from predictors import Predicted, Verdict, compare_predictors, doublings, judged
+from unstable_training import unstable
 
 #: The exhibits whose rows hold every setting, and their studies.
 STUDIES = {
@@ -42,10 +44,26 @@ SCALES = (Scale.PAPER, Scale.GPU)
 
 PAPER_RULES = {start: f"the paper's rule, {words}" for start, words in READINGS.items()}
 OUR_RULE = "our rule, the model's own initialisation"
-CONSTANT = "the same for every set"
+#: Rules that measure nothing.
+CONSTANT = "the median of the other settings"
+PRINTED = "the printed d_h, 16 on images and 8 on IMDB"
 
-#: Settings that must decide before a rule is judged as a whole.
-FEWEST_SETTINGS = 3
+
+@dataclass(frozen=True)
+class Choices:
+    """Choices of ours that the verdict may depend on.
+
+    Attributes:
+        deviations: A gain of accuracy counts from so many standard deviations of one seed.
+        points: And so much accuracy.
+        threshold: A gain of rank / length that the paper's rule calls small.
+        stable_only: Whether a setting with unstable training is undecided.
+    """
+
+    deviations: float = MARGIN
+    points: float = 0.0
+    threshold: float = NEEDED_THRESHOLD
+    stable_only: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,7 @@ class Setting:
     """One set with one family of geometries: what was found, and what rules said.
 
     Attributes:
+        dataset: The set.
         name: The set and the family, in words.
         heads_fixed: Whether the heads, and not the width, are the same for all geometries.
         stop: Where accuracy stops improving, or is best.
@@ -60,6 +79,7 @@ class Setting:
         predictors: How well each predictor tells accuracy; empty if the data are too few.
     """
 
+    dataset: str
     name: str
     heads_fixed: bool
     stop: Stop
@@ -75,11 +95,13 @@ class Setting:
         return doublings(self.rules.get(rule), self.stop)
 
 
-def paper_rule(points: Mapping[Coordinate, Pooled]) -> float | None:
+def paper_rule(
+    points: Mapping[Coordinate, Pooled], threshold: float = NEEDED_THRESHOLD
+) -> float | None:
     """The paper's critical head dimension: the row above the first gain of about 0.01."""
     if len(points) < 2:
         return None
-    return float(critical_of(points) or math.inf)
+    return float(critical_of(points, threshold) or math.inf)
 
 
 def our_rule(rows: Sequence[Row]) -> float | None:
@@ -93,22 +115,40 @@ def our_rule(rows: Sequence[Row]) -> float | None:
     return float(our_saturation(curve, SLACK) or math.inf)
 
 
-def setting_of(found: Trained, family: Family) -> Setting | None:
+def setting_of(found: Trained, family: Family, choices: Choices | None = None) -> Setting | None:
     """What a family's rows say; None if nothing of it is trained."""
-    accuracies = found.accuracies(family)
-    if not accuracies:
+    choices = choices or Choices()
+    if not found.accuracies(family):
         return None
     ranks = {start: found.rank_points(family, start) for start in READINGS}
-    rules = {PAPER_RULES[start]: paper_rule(points) for start, points in ranks.items()}
+    rules = {
+        PAPER_RULES[start]: paper_rule(points, choices.threshold) for start, points in ranks.items()
+    }
     rules[OUR_RULE] = our_rule(found.rank_rows(family, "model"))
-    question = best_head_dim if family.heads is None else stops_improving
+    # The paper prints it for a fixed number of heads alone.
+    rules[PRINTED] = None if family.heads is None else CRITICAL[found.study.dataset]
     return Setting(
+        SET_NAMES[found.study.dataset],
         found.label(family),
         family.heads is not None,
-        question(accuracies),
+        _stop(found, family, choices),
         rules,
-        compare_predictors(accuracies, _predictors(found, family, ranks)),
+        compare_predictors(found.accuracies(family), _predictors(found, family, ranks)),
     )
+
+
+def _stop(found: Trained, family: Family, choices: Choices) -> Stop:
+    """Where accuracy stops improving or is best; undecided if training is unstable."""
+    accuracies = found.accuracies(family)
+    if family.heads is None:
+        stop = best_head_dim(accuracies)
+    else:
+        margin = {"deviations": choices.deviations, "points": choices.points}
+        stop = stops_improving(accuracies, **margin)
+    reason = unstable([row for own in found.by_dim(family).values() for row in own])
+    if not (reason and choices.stable_only):
+        return stop
+    return Stop(None, stop.grid[0], stop.grid[-1], stop.grid, reason)
 
 
 def _predictors(
@@ -144,22 +184,13 @@ def with_constant(settings: Sequence[Setting]) -> list[Setting]:
     return found
 
 
-def verdict_on(rule: str, settings: Sequence[Setting]) -> str:
-    """Judge a rule over all settings, in words."""
-    verdicts = [one.verdict(rule) for one in settings]
-    agreeing, deciding = verdicts.count("agrees"), len(verdicts) - verdicts.count("undecided")
-    if deciding < FEWEST_SETTINGS:
-        return (
-            f"undecided: it agrees in {agreeing} of the {deciding} settings that decide, and "
-            f"{FEWEST_SETTINGS} are needed"
-        )
-    word = {0: "does not hold", deciding: "holds"}.get(agreeing, "holds in part")
-    return f"{word}: it agrees in {agreeing} of the {deciding} settings that decide"
+#: Sets and families of which something is recorded, and the names of the others.
+Families = tuple[list[tuple[Trained, Family]], list[str]]
 
 
-def recorded_settings() -> tuple[list[Setting], list[str]]:
-    """Every setting of which something is recorded, and the names of the others."""
-    found: list[Setting] = []
+def recorded_families() -> Families:
+    """Every family of which something is recorded, and the names of the others."""
+    found: list[tuple[Trained, Family]] = []
     absent: list[str] = []
     for name, studies in STUDIES.items():
         (exhibit,) = chosen([name])
@@ -169,9 +200,16 @@ def recorded_settings() -> tuple[list[Setting], list[str]]:
         for study in studies:
             trained = trained_of(study, answers)
             for family in study.families:
-                setting = setting_of(trained, family)
-                if setting is None:
-                    absent.append(trained.label(family))
+                if trained.accuracies(family):
+                    found.append((trained, family))
                 else:
-                    found.append(setting)
-    return with_constant(found), absent
+                    absent.append(trained.label(family))
+    return found, absent
+
+
+def settings_of(
+    families: Sequence[tuple[Trained, Family]], choices: Choices | None = None
+) -> list[Setting]:
+    """Judge families, the simplest rule included."""
+    judged = [setting_of(found, family, choices) for found, family in families]
+    return with_constant([one for one in judged if one is not None])

@@ -10,86 +10,182 @@ from accuracy_verdict import (
     CONSTANT,
     OUR_RULE,
     PAPER_RULES,
+    PRINTED,
+    Choices,
+    Families,
     Setting,
-    recorded_settings,
-    verdict_on,
+    recorded_families,
+    settings_of,
 )
 from headwise.papers.kinds.rank_sweep import capital
 from headwise.papers.saturation import CONFIDENCE, MARGIN
 from headwise.report import Table
+from unstable_training import FALL, unstable_part
+from verdict_answer import (
+    CHANCE,
+    FEWEST_SETTINGS,
+    Tally,
+    answer,
+    best_predictors,
+    bullets,
+    predictors_sentence,
+    tally,
+)
 
 _HEAD = """# Does rank predict accuracy?
 
 This page tests the rank paper's practical claim on real data: look at the rank of attention before
 training, and take the head dimension d_h at which it first saturates, because accuracy after
-training saturates there too. `python docs/make_exhibits.py` writes the page from recorded rows.
+training saturates there too. `python docs/make_exhibits.py` writes the page, its answer included,
+from recorded rows.
 """
+
+_RULES_WORDS = f"""How often each rule for d_h agrees with accuracy. *Open*: rank still grows at
+the largest d_h, and accuracy may too. *By chance*: how often a random d_h of the grid would agree,
+and the probability that it agrees as often as the rule or more. Up to {CHANCE:g} the rule beats
+chance. *Mean distance*: from what was found, in doublings of d_h; a rule above the grid counts as
+its end. The last two rules measure nothing."""
+
+_SETS_WORDS = "The same for each set: settings in which the rule agrees, of those that decide."
 
 _METHOD = f"""## How it is judged
 
 With the number of heads fixed, accuracy *stops improving* at the smallest d_h that all larger ones
 exceed, on average, by at most {MARGIN:g} standard deviations of one seed, pooled over all d_h of
 the setting. With the width fixed, heads grow fewer as d_h grows, and the question is the *best*
-d_h. The interval holds {CONFIDENCE:.0%} of the answers when mean accuracies are drawn again with
-the noise of their seeds. A setting is undecided with fewer than two seeds or three head dimensions,
-if head dimensions differ no more than seeds do (F test, 5 %), or if the interval is the whole grid.
+d_h. The interval holds {CONFIDENCE:.0%} of the answers when mean accuracies and the seeds' spread
+are drawn again with the noise of so few seeds. It holds the noise of seeds, not of the test
+images, which are the same for all runs. A setting is undecided
 
-A rule agrees if its d_h lies in the interval. The paper's rule takes the row above the first gain
-of rank / length of at most 0.013, which its Table 1 needs. It does not say how weights start on
-real data, so both readings are judged: N(0, 1) weights, and the model's own initialisation. Our
-rule is that of `headwise advise`: the first d_h whose lower confidence limit over seeds reaches
-90 % of the highest rank. Test accuracy is what is judged; no choice was made by it. The paper
-prints no width where the number of heads is fixed, and no number of heads on IMDB; those here are
-ours.
+* with fewer than two seeds or three head dimensions,
+* if head dimensions differ no more than seeds do (F test, 5 %),
+* if the interval is the whole grid,
+* if training is unstable: the validation accuracy of a run falls by more than
+  {100 * FALL:g} % of its best. This was fixed after the runs were seen.
+
+A rule *agrees* if its d_h lies in the interval, and *differs* if not. It is *open* if it lies above
+the grid and the interval reaches the grid's end. A rule is judged as a whole if at least
+{FEWEST_SETTINGS} settings decide.
+
+The paper's rule takes the row above the first gain of rank / length of at most 0.013, which its
+Table 1 needs. It does not say how weights start on real data, so both readings are judged:
+N(0, 1) weights, and the model's own initialisation. Our rule is that of `headwise advise`: the
+first d_h whose lower confidence limit over seeds reaches 90 % of the highest rank. Rank is the
+number of singular values of at least 1e-8, in the first layer. Test accuracy is what is judged; no
+choice was made by it. The paper prints no width where the number of heads is fixed, and no number
+of heads on IMDB; those here are ours.
 """
+
+#: Other choices of ours, in words.
+_OTHER_CHOICES = {
+    "as judged above": Choices(),
+    "accuracy: a gain counts from 1 standard deviation on": Choices(deviations=1.0),
+    "accuracy: from 4 standard deviations on": Choices(deviations=4.0),
+    "accuracy: from 1 point on, whatever the spread": Choices(deviations=0.0, points=0.01),
+    "rank: the paper's rule with a gain of 0.010": Choices(threshold=0.010),
+    "rank: the paper's rule with a gain of 0.020": Choices(threshold=0.020),
+    "settings with unstable training count": Choices(stable_only=False),
+}
 
 
 def page() -> str:
     """Return the page."""
-    settings, absent = recorded_settings()
-    parts = [_HEAD, _answer(settings), _settings_part(settings), _predictors_part(settings)]
-    parts += [_METHOD, _absent_part(absent)]
-    return "\n".join(parts)
-
-
-def _answer(settings: Sequence[Setting]) -> str:
-    rules = Table(
-        ("rule for d_h", "does accuracy stop improving there?"),
-        tuple((capital(rule), verdict_on(rule, settings)) for rule in _rules()),
-    )
-    found = Table(("setting", "found"), tuple((one.name, _found(one)) for one in settings))
-    return f"## The answer\n\n{rules.markdown()}\n\n{found.markdown()}\n"
+    families = recorded_families()
+    settings = settings_of(families[0])
+    parts = [_HEAD, _answer_part(settings), _settings_part(settings), _choices_part(families)]
+    parts += [_predictors_part(settings), unstable_part(families[0]), _METHOD]
+    return "\n".join([*parts, _absent_part(families[1])])
 
 
 def _rules() -> list[str]:
-    return [*PAPER_RULES.values(), OUR_RULE, CONSTANT]
+    return [*PAPER_RULES.values(), OUR_RULE, PRINTED, CONSTANT]
+
+
+def _tallies(settings: Sequence[Setting]) -> dict[str, Tally]:
+    return {rule: tally(rule, settings) for rule in _rules()}
+
+
+def _answer_part(settings: Sequence[Setting]) -> str:
+    tallies = _tallies(settings)
+    word, why = answer(tallies)
+    lead = " ".join(filter(None, (f"**{word}.**", why, predictors_sentence(settings))))
+    rules = Table.of({"rule for d_h": capital(rule)} | _line(own) for rule, own in tallies.items())
+    sets = list(dict.fromkeys(one.dataset for one in settings))
+    by_set = Table.of(
+        {"rule for d_h": capital(rule)}
+        | {
+            name: str(tally(rule, [one for one in settings if one.dataset == name]))
+            for name in sets
+        }
+        for rule in _rules()
+    )
+    told = "\n".join(bullets(settings, tallies))
+    parts = [lead, told, _RULES_WORDS, rules.markdown(), _SETS_WORDS, by_set.markdown()]
+    return "\n\n".join(["## The answer", *parts, *_simple_parts(settings)]) + "\n"
+
+
+def _line(own: Tally) -> dict[str, str | float | int | None]:
+    return {
+        "agrees": own.agrees,
+        "differs": own.differs,
+        "open": own.open,
+        "by chance": f"{own.expected:.1f} of {own.decided} (probability {own.chance:.2f})",
+        "mean distance": None if own.distance is None else round(own.distance, 1),
+        "beats chance": "yes" if own.beats_chance else "no",
+    }
+
+
+def _simple_parts(settings: Sequence[Setting]) -> list[str]:
+    """How often each predictor of accuracy is the best."""
+    best = best_predictors(settings)
+    known = [one for own in best.values() for one in own]
+    if not known:
+        return []
+    names = dict.fromkeys(name for one in known for name in one.predictors)
+    shares = {
+        name: [one.predictors[name].best for one in known if name in one.predictors]
+        for name in names
+    }
+    table = Table.of(
+        {
+            "predictor of accuracy": name,
+            "least error": f"{len(best.get(name, []))} of {len(own)}",
+            "surely the best": sum(_is_best(share) == "the best" for share in own),
+            "surely not the best": sum(_is_best(share) == "not the best" for share in own),
+        }
+        for name, own in shares.items()
+    )
+    words = (
+        "How well a straight line in each predictor tells the accuracy of a d_h left out, in the "
+        "settings that decide ([every setting](#simpler-predictors)):"
+    )
+    return [words, table.markdown()]
+
+
+def _settings_part(settings: Sequence[Setting]) -> str:
+    rows = tuple(
+        (one.name, _found(one), *(_cell(one, rule) for rule in _rules())) for one in settings
+    )
+    columns = ("setting", "accuracy (interval)", *map(capital, _rules()))
+    words = (
+        "d_h by accuracy and by each rule, with the rule's distance in doublings. The last column "
+        "is the median of what was found in the other settings of the same kind. A setting trained "
+        "on a subset says nothing about the whole set; [the exhibits](exhibits.md) name the "
+        "subsets."
+    )
+    return f"## Every setting\n\n{words}\n\n{Table(columns, rows).markdown()}\n"
 
 
 def _found(one: Setting) -> str:
     stop = one.stop
     if stop.head_dim is None:
-        return f"undecided ({stop.reason})"
+        return f"undecided: {stop.reason}"
     if one.heads_fixed and stop.high == stop.grid[0]:
-        return f"accuracy does not improve at all beyond d_h = {stop.grid[0]}, the smallest"
-    what = "accuracy stops improving at" if one.heads_fixed else "accuracy is best at"
-    return f"{what} d_h = {stop.head_dim}, interval {stop.low} to {stop.high}"
-
-
-def _settings_part(settings: Sequence[Setting]) -> str:
-    rows = tuple(
-        (one.name, _question(one), str(one.stop), *(_cell(one, rule) for rule in _rules()))
-        for one in settings
-    )
-    columns = ("setting", "question", "by accuracy (interval)", *map(capital, _rules()))
-    words = (
-        "d_h by accuracy, and by each rule with its distance in doublings and whether it lies in "
-        "the interval. The last column is the median of what was found in the other settings."
-    )
-    return f"## Every setting\n\n{words}\n\n{Table(columns, rows).markdown()}\n"
-
-
-def _question(one: Setting) -> str:
-    return "stops improving" if one.heads_fixed else "best"
+        return f"does not improve beyond {stop.grid[0]}, the smallest"
+    what = "stops improving at" if one.heads_fixed else "best at"
+    # A curve that still rises at the end of the grid may rise beyond it.
+    more = " or more" if one.heads_fixed and stop.high == stop.grid[-1] else ""
+    return f"{what} {stop.head_dim} ({stop.low} to {stop.high}{more})"
 
 
 def _cell(one: Setting, rule: str) -> str:
@@ -99,6 +195,25 @@ def _cell(one: Setting, rule: str) -> str:
     shown = f"above {one.stop.grid[-1]}" if math.isinf(head_dim) else f"{head_dim:g}"
     far = "" if distance is None else f" ({distance:+.1f})"
     return f"{shown}{far}, {one.verdict(rule)}"
+
+
+def _choices_part(families: Families) -> str:
+    rows = []
+    for words, choices in _OTHER_CHOICES.items():
+        tallies = _tallies(settings_of(families[0], choices))
+        rows.append({"choice": words, "answer": answer(tallies)[0]} | _counts(tallies))
+    words = (
+        "The answer under other choices of ours: how often each rule agrees, of the settings that "
+        "decide."
+    )
+    return f"## Does the answer depend on our choices?\n\n{words}\n\n{Table.of(rows).markdown()}\n"
+
+
+def _counts(tallies: dict[str, Tally]) -> dict[str, str]:
+    return {
+        capital(rule): f"{own} (chance {own.chance:.2f})" if own.decided else str(own)
+        for rule, own in tallies.items()
+    }
 
 
 def _predictors_part(settings: Sequence[Setting]) -> str:
@@ -119,8 +234,8 @@ def _predictors_part(settings: Sequence[Setting]) -> str:
     words = (
         "Each predictor is fitted as a straight line to all head dimensions but one, and predicts "
         "the accuracy of that one. Mean accuracies are drawn again with the noise of their seeds. "
-        "A predictor is the best only if it has the least error in "
-        f"{CONFIDENCE:.0%} of the redraws."
+        "A predictor is surely the best only if it has the least error in "
+        f"{CONFIDENCE:.0%} of the redraws, and surely not the best in {1 - CONFIDENCE:.0%} or less."
     )
     return f"## Simpler predictors\n\n{words}\n\n{Table(columns, rows).markdown()}\n"
 
@@ -135,7 +250,7 @@ def _absent_part(absent: Sequence[str]) -> str:
     if not absent:
         return ""
     lines = [f"* {name}" for name in absent]
-    return "\n".join(["## Not trained yet", "", *lines, ""])
+    return "\n".join(["## Not trained with two seeds yet", "", *lines, ""])
 
 
 def main() -> None:

@@ -14,7 +14,8 @@ from headwise.papers.saturation import Accuracies, Stop, pooled_spread, redrawn,
 #: A line through fewer points, one left out, fits anything.
 FEWEST_POINTS = 4
 
-Verdict = Literal["agrees", "differs", "undecided"]
+#: "Open": the rule lies above the grid, and accuracy may improve beyond it as well.
+Verdict = Literal["agrees", "differs", "open", "undecided"]
 
 
 def judged(rule: float | int | None, stop: Stop) -> Verdict:
@@ -24,8 +25,9 @@ def judged(rule: float | int | None, stop: Stop) -> Verdict:
     """
     if rule is None or not stop.decided:
         return "undecided"
-    # Above the grid means at least its end: accuracy that improves to the end agrees with it.
-    return "agrees" if stop.low <= min(rule, stop.grid[-1]) <= stop.high else "differs"
+    if math.isinf(rule):
+        return "open" if stop.high == stop.grid[-1] else "differs"
+    return "agrees" if stop.low <= rule <= stop.high else "differs"
 
 
 def doublings(rule: float | int | None, stop: Stop) -> float | None:

@@ -54,10 +54,12 @@ def critical_dim(means: Mapping[int, float], threshold: float = NEEDED_THRESHOLD
     return f"above {max(means)}" if found is None else str(found)
 
 
-def critical_of(points: Mapping[Coordinate, Pooled]) -> int | None:
+def critical_of(
+    points: Mapping[Coordinate, Pooled], threshold: float = NEEDED_THRESHOLD
+) -> int | None:
     """The head dimension that the paper's rule chooses; None if it lies above all of these."""
     means = _means(points)
-    return saturation_row(list(means), list(means.values()), NEEDED_THRESHOLD)
+    return saturation_row(list(means), list(means.values()), threshold)
 
 
 def _law_on_grid(n: int, step: int) -> dict[int, float]:

@@ -77,12 +77,19 @@ def pooled_spread(accuracies: Accuracies) -> Spread:
     return Spread(math.sqrt(squares / freedom) if freedom > 0 else 0.0, freedom)
 
 
-def stops_improving(accuracies: Accuracies, confidence: float = CONFIDENCE) -> Stop:
+def stops_improving(
+    accuracies: Accuracies,
+    confidence: float = CONFIDENCE,
+    *,
+    deviations: float = MARGIN,
+    points: float = 0.0,
+) -> Stop:
     """Find the head dimension where accuracy stops improving beyond the seeds' spread.
 
-    It is the smallest one that all larger ones, on average, exceed by at most two standard
-    deviations of one seed. Undecided if the seeds are too few, if head dimensions differ no more
-    than seeds do, or if the interval, which holds ``confidence`` of the answers, is the whole grid.
+    It is the smallest one that all larger ones, on average, exceed by at most ``deviations``
+    standard deviations of one seed and ``points`` of accuracy. Undecided if the seeds are too few,
+    if head dimensions differ no more than seeds do, or if the interval, which holds ``confidence``
+    of the answers, is the whole grid.
 
     >>> seeds = {2: (0.70, 0.71), 4: (0.80, 0.81), 8: (0.90, 0.91), 16: (0.90, 0.91)}
     >>> str(stops_improving(seeds))
@@ -90,7 +97,11 @@ def stops_improving(accuracies: Accuracies, confidence: float = CONFIDENCE) -> S
     >>> str(stops_improving({2: (0.7,), 4: (0.8,), 8: (0.9,)}))
     'undecided: expected at least 2 seeds for each head dimension, got 1'
     """
-    return _bootstrapped(accuracies, _first_enough, confidence)
+
+    def index(means: np.ndarray, spread: float) -> int:
+        return _first_enough(means, deviations * spread + points)
+
+    return _bootstrapped(accuracies, index, confidence)
 
 
 def best_head_dim(accuracies: Accuracies, confidence: float = CONFIDENCE) -> Stop:
@@ -102,10 +113,10 @@ def best_head_dim(accuracies: Accuracies, confidence: float = CONFIDENCE) -> Sto
     return _bootstrapped(accuracies, lambda means, spread: int(np.argmax(means)), confidence)
 
 
-def _first_enough(means: np.ndarray, spread: float) -> int:
+def _first_enough(means: np.ndarray, margin: float) -> int:
     """The index of the first mean that larger ones exceed, on average, by the margin or less."""
     for i in range(len(means) - 1):
-        if means[i + 1 :].mean() - means[i] <= MARGIN * spread:
+        if means[i + 1 :].mean() - means[i] <= margin:
             return i
     return len(means) - 1
 

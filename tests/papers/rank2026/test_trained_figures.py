@@ -11,7 +11,6 @@ from accuracy_verdict import (
     our_rule,
     paper_rule,
     setting_of,
-    verdict_on,
     with_constant,
 )
 from headwise.experiments.train_classifier import TrainClassifier
@@ -226,16 +225,6 @@ def test_without_ranks_rules_give_no_verdict():
     assert "rank, N(0, 1) weights" not in one.predictors
     empty = trained_of(REVIEWS, Answers(Scale.GPU, ()))
     assert setting_of(empty, REVIEWS.families[0]) is None
-
-
-def test_one_setting_does_not_judge_a_rule():
-    one = planted_setting(REVIEWS, improving_to_8)
-    assert verdict_on(OUR_RULE, [one]).startswith("undecided: it agrees in 1 of the 1 settings")
-    others = [planted_setting(Study(n, HEADS), improving_to_8) for n in ("cifar10", "svhn")]
-    assert verdict_on(OUR_RULE, [one, *others]).startswith("holds: it agrees in 3 of the 3")
-    assert verdict_on(PAPER_RULES["normal(0,1)"], [one, *others]).startswith("does not hold: it")
-    lone = planted_setting(Study("svhn", HEADS), lambda spec, seed: 0.9 + 0.002 * seed)
-    assert lone.verdict(OUR_RULE) == "undecided"
 
 
 def test_the_constant_is_that_of_the_other_settings():

@@ -1,0 +1,143 @@
+"""Whether training was stable: how far validation accuracy falls while a model trains."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+
+from headwise.papers.rank2026.accuracy_and_rank import Trained
+from headwise.papers.rank2026.recipes import Family
+from headwise.report import Table
+from headwise.runs import Row
+
+#: A run that loses more than this share of its best validation accuracy is unstable.
+FALL = 0.2
+
+#: CIFAR-10 at width 384, with the losses that the rows of exhibits do not keep.
+RECORDS = Path(__file__).parents[1] / "benchmarks/records"
+WIDE, WIDE_NAME = "real_cifar10_384_*.jsonl", "CIFAR-10, width 384"
+
+
+def fall(accuracies: Sequence[float | None]) -> float:
+    """Return the largest loss of accuracy while training, as a share of the best before.
+
+    >>> fall([0.2, 0.5, 0.4, 0.6])
+    0.2
+    """
+    known = [own for own in accuracies if own is not None]
+    best = accumulate(known, max)
+    return max((round(1 - now / top, 9) for now, top in zip(known, best, strict=True)), default=0.0)
+
+
+def unstable(rows: Sequence[Row]) -> str:
+    """Say why training is unstable; empty if it is not.
+
+    >>> unstable([{"curve_accuracy": [0.2, 0.5, 0.3]}, {"curve_accuracy": [0.2, 0.5, 0.6]}])
+    'training is unstable in 1 of 2 runs'
+    """
+    lost = sum(fall(row["curve_accuracy"]) > FALL for row in rows)
+    return f"training is unstable in {lost} of {len(rows)} runs" if lost else ""
+
+
+def unstable_part(families: Sequence[tuple[Trained, Family]]) -> str:
+    """Return the section on falls while training, and on CIFAR-10 at width 384."""
+    runs = {found.label(family): _rows(found, family) for found, family in families}
+    wide = wide_rows()
+    alone = [] if WIDE_NAME in runs else _named(wide)
+    table = Table.of(_falls(name, own) for name, own in [*runs.items(), *alone])
+    words = (
+        "The largest fall of a run is what its validation accuracy loses while it trains, as a "
+        f"share of its best before. A run that falls by more than {FALL:.0%} is unstable."
+    )
+    parts = ["## Where training is unstable", words, table.markdown()]
+    return "\n\n".join([*parts, *(_wide_parts(wide, runs) if wide else [])]) + "\n"
+
+
+def wide_rows() -> list[Row]:
+    """The rows of CIFAR-10 at width 384, with their curves as the exhibits have them."""
+    files = sorted(RECORDS.glob(WIDE))
+    rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    return [row | {"curve_accuracy": [look[1] for look in row["curve"]]} for row in rows]
+
+
+def _rows(found: Trained, family: Family) -> list[Row]:
+    return [row for own in found.by_dim(family).values() for row in own]
+
+
+def _named(wide: Sequence[Row]) -> list[tuple[str, Sequence[Row]]]:
+    seeds = sorted({row["seed"] for row in wide})
+    return [(f"{WIDE_NAME}, seed {', '.join(map(str, seeds))} alone", wide)] * bool(wide)
+
+
+def _falls(name: str, rows: Sequence[Row]) -> dict[str, str | int]:
+    tested = [row["test_accuracy"] for row in rows if row["test_accuracy"] is not None]
+    falls = [fall(row["curve_accuracy"]) for row in rows]
+    return {
+        "setting": name,
+        "runs": len(rows),
+        "unstable": sum(own > FALL for own in falls),
+        "largest fall": f"{max(falls):.0%}",
+        "test accuracy": f"{min(tested):.3f} to {max(tested):.3f}",
+    }
+
+
+def _wide_parts(wide: Sequence[Row], runs: dict[str, list[Row]]) -> list[str]:
+    """What the curves of CIFAR-10 at width 384 show, in words and numbers."""
+    table = Table.of(_wide_line(row) for row in wide)
+    narrow = [
+        row
+        for name, own in runs.items()
+        for row in own
+        if name.startswith("CIFAR-10,") and row["width"] == 192
+    ]
+    return [
+        "**CIFAR-10 at width 384.** The learning rate is the printed 1e-3: it rises for "
+        f"{wide[0]['warm_up_epochs']:g} epochs and then falls to 0. Losses are means over the "
+        "epoch that ends there.",
+        table.markdown(),
+        " ".join(_curve_words(wide, narrow)),
+    ]
+
+
+def _wide_line(row: Row) -> dict[str, str | int | float | None]:
+    before, after = _around_warm_up(row)
+    top = max(after, key=lambda look: look[2])
+    back = [look[0] for look in after if look[0] > top[0] and look[2] < before[-1][2]]
+    rises = top[2] > before[-1][2]
+    return {
+        "heads": row["heads"],
+        "seed": row["seed"],
+        "test accuracy": round(row["test_accuracy"], 3),
+        "diverged": "yes" if row["diverged"] else "no",
+        f"loss, epoch {before[-1][0]:g}": round(before[-1][2], 3),
+        "highest later": round(top[2], 3),
+        "at epoch": int(top[0]),
+        "below the first again at epoch": int(back[0]) if rises and back else None,
+        "loss at the end": round(after[-1][2], 3),
+    }
+
+
+def _around_warm_up(row: Row) -> tuple[list[list[float]], list[list[float]]]:
+    """The looks of a curve until the learning rate is highest, and after."""
+    before = [look for look in row["curve"] if look[0] <= row["warm_up_epochs"]]
+    return before, row["curve"][len(before) :]
+
+
+def _curve_words(wide: Sequence[Row], narrow: Sequence[Row]) -> list[str]:
+    around = [_around_warm_up(row) for row in wide]
+    learn = sum(before[-1][2] < before[0][2] for before, _ in around)
+    rise = sum(max(look[2] for look in after) > before[-1][2] for before, after in around)
+    lost = sum(row["diverged"] for row in wide)
+    fell = sum(fall(row["curve_accuracy"]) > FALL for row in narrow)
+    return [
+        f"{lost} of {len(wide)} runs diverged.",
+        f"During the warm-up the loss falls in {learn} of {len(wide)} runs.",
+        f"After it, when the learning rate is highest, the loss rises again in {rise} of "
+        f"{len(wide)}; it falls as the rate does.",
+        f"The same code, in bfloat16 and in ensembles, trained {len(narrow)} runs at width 192, of "
+        f"which {fell} are unstable{', so neither is the cause alone' if not fell else ''}.",
+        "The curves do not show whether a lower rate or float32 would help: no such run is "
+        "recorded.",
+    ]
