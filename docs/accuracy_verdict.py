@@ -21,6 +21,7 @@ from headwise.papers.critical import NEEDED_THRESHOLD, critical_of
 from headwise.papers.exhibit import Answers, Scale
 from headwise.papers.kinds.rank_rows import Coordinate, Pooled
 from headwise.papers.kinds.real_ranks import READINGS, SET_NAMES
+from headwise.papers.kinds.trained_rows import unstable
 from headwise.papers.rank2026.accuracy_and_rank import Trained, trained_of
 from headwise.papers.rank2026.accuracy_claims import CRITICAL
 from headwise.papers.rank2026.recipes import HEADS, REVIEWS, WIDTHS, Family, Study
@@ -28,7 +29,6 @@ from headwise.papers.recorded import recorded, recorded_scales
 from headwise.papers.saturation import MARGIN, Stop, best_head_dim, stops_improving
 from headwise.runs import Row
 from predictors import Predicted, Verdict, compare_predictors, doublings, judged
-from unstable_training import unstable
 
 #: The exhibits whose rows hold every setting, and their studies.
 STUDIES = {

@@ -18,9 +18,10 @@ from accuracy_verdict import (
     settings_of,
 )
 from headwise.papers.kinds.rank_sweep import capital
+from headwise.papers.kinds.trained_rows import FALL
 from headwise.papers.saturation import CONFIDENCE, MARGIN
 from headwise.report import Table
-from unstable_training import FALL, unstable_part
+from unstable_training import unstable_part
 from verdict_answer import (
     CHANCE,
     FEWEST_SETTINGS,

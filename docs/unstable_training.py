@@ -4,41 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 
+from headwise.papers.kinds.trained_rows import FALL, fall
 from headwise.papers.rank2026.accuracy_and_rank import Trained
 from headwise.papers.rank2026.recipes import Family
 from headwise.report import Table
 from headwise.runs import Row
 
-#: A run that loses more than this share of its best validation accuracy is unstable.
-FALL = 0.2
-
 #: CIFAR-10 at width 384, with the losses that the rows of exhibits do not keep.
 RECORDS = Path(__file__).parents[1] / "benchmarks/records"
 WIDE, WIDE_NAME = "real_cifar10_384_*.jsonl", "CIFAR-10, width 384"
-
-
-def fall(accuracies: Sequence[float | None]) -> float:
-    """Return the largest loss of accuracy while training, as a share of the best before.
-
-    >>> fall([0.2, 0.5, 0.4, 0.6])
-    0.2
-    """
-    known = [own for own in accuracies if own is not None]
-    best = accumulate(known, max)
-    return max((round(1 - now / top, 9) for now, top in zip(known, best, strict=True)), default=0.0)
-
-
-def unstable(rows: Sequence[Row]) -> str:
-    """Say why training is unstable; empty if it is not.
-
-    >>> unstable([{"curve_accuracy": [0.2, 0.5, 0.3]}, {"curve_accuracy": [0.2, 0.5, 0.6]}])
-    'training is unstable in 1 of 2 runs'
-    """
-    lost = sum(fall(row["curve_accuracy"]) > FALL for row in rows)
-    return f"training is unstable in {lost} of {len(rows)} runs" if lost else ""
 
 
 def unstable_part(families: Sequence[tuple[Trained, Family]]) -> str:

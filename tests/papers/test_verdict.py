@@ -7,9 +7,9 @@ import pytest
 import make_verdict
 import unstable_training
 from accuracy_verdict import CONSTANT, OUR_RULE, PAPER_RULES, PRINTED, Choices, Setting
+from headwise.papers.kinds.trained_rows import fall, unstable
 from headwise.papers.saturation import Stop
 from predictors import Predicted
-from unstable_training import fall, unstable
 from verdict_answer import answer, at_least, bullets, predictors_sentence, tally
 
 GRID = (2, 4, 8, 16, 32)

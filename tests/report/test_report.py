@@ -61,6 +61,19 @@ def test_a_panel_shows_everything_it_was_given():
     assert band.get_paths()[0].get_extents().ymin == pytest.approx(0.08)
 
 
+def test_every_row_of_panels_has_a_legend():
+    panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
+    named = [axes.get_legend() is not None for axes in draw([panel] * 5).axes]
+    assert named == [False, False, True, False, True]
+
+
+def test_a_band_ends_at_the_largest_possible_value():
+    curve = Curve("share", Line((1, 2), (0.5, 0.9)), spread=(0.1, 0.3))
+    (axes,) = draw([Panel("A share", "x", "y", (curve,), ceiling=1.0)]).axes
+    (band,) = axes.collections
+    assert band.get_paths()[0].vertices[:, 1].max() == 1.0
+
+
 def test_the_legend_is_next_to_the_axes():
     """No entry of the legend lies on a curve."""
     figure = draw([PANEL, Panel("Other", "x", "y", (curve("alone"),))])

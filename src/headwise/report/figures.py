@@ -133,6 +133,7 @@ class Panel:
         levels: Names (or "") and heights of dashed horizontal lines.
         law_label: The name of the thin lines.
         shared_y: Whether panels with the same label share one vertical range.
+        ceiling: The largest value that is possible; bands end there.
 
     Example:
         >>> Panel("Rank levels off", "head dimension", "rank / tokens", ()).x_scale
@@ -149,6 +150,7 @@ class Panel:
     levels: tuple[tuple[str, Number], ...] = ()
     law_label: str = "law"
     shared_y: bool = False
+    ceiling: Number = math.inf
 
 
 #: More panels than this go into several rows.
@@ -171,10 +173,10 @@ def draw(panels: Sequence[Panel]) -> Any:
     """
     from matplotlib.figure import Figure
 
-    named = [_has_own_legend(panels, number) for number in range(len(panels))]
     # Four panels look better two by two than three and one.
     columns = 2 if len(panels) == 4 else min(len(panels), IN_A_ROW)
     rows = -(-len(panels) // columns)
+    named = [_has_own_legend(panels, number, columns) for number in range(len(panels))]
     legends = [sum(named[row * columns : (row + 1) * columns]) for row in range(rows)]
     width = PANEL_WIDTH * columns + LEGEND_WIDTH * max(legends, default=0)
     with in_style():
@@ -216,10 +218,11 @@ def in_style() -> Iterator[None]:
         yield
 
 
-def _has_own_legend(panels: Sequence[Panel], number: int) -> bool:
-    """Whether a panel needs a legend: not if the next one names the same curves."""
+def _has_own_legend(panels: Sequence[Panel], number: int, columns: int) -> bool:
+    """Whether a panel needs a legend: not if the next one in its row names the same curves."""
     names = [_names(panel) for panel in panels]
-    return bool(names[number]) and (names[number + 1 : number + 2] != [names[number]])
+    ends_row = (number + 1) % columns == 0
+    return bool(names[number]) and (ends_row or names[number + 1 : number + 2] != [names[number]])
 
 
 def _names(panel: Panel) -> tuple[str, ...]:
@@ -246,7 +249,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_xscale(panel.x_scale, **({"base": 2} if panel.x_scale == "log" else {}))
     axes.set_yscale(panel.y_scale)
     for number, curve in enumerate(panel.curves):
-        _draw_curve(axes, curve, number, alpha=0.18 if len(panel.curves) < 3 else 0.1)
+        _draw_curve(axes, curve, number, panel)
     for _, height in panel.levels:
         axes.axhline(height, color="0.45", linewidth=0.8, linestyle=(0, (5, 3)), zorder=1)
 
@@ -315,7 +318,15 @@ def _falls(panel: Panel) -> bool:
     return sum(first > last for first, last in ends) > len(ends) / 2
 
 
-def _draw_curve(axes: Axes, curve: Curve, number: int, alpha: float) -> None:
+def _draw_band(axes: Axes, curve: Curve, colour: str, panel: Panel) -> None:
+    y, halves = curve.mean.y, curve.spread
+    low = [value - half for value, half in zip(y, halves, strict=True)]
+    high = [min(value + half, panel.ceiling) for value, half in zip(y, halves, strict=True)]
+    alpha = 0.18 if len(panel.curves) < 3 else 0.1
+    axes.fill_between(curve.mean.x, low, high, color=colour, alpha=alpha, linewidth=0)
+
+
+def _draw_curve(axes: Axes, curve: Curve, number: int, panel: Panel) -> None:
     x, y = curve.mean.x, curve.mean.y
     colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
     looks: dict[str, Any] = {"linewidth": 1.6, "markersize": 4}
@@ -325,9 +336,7 @@ def _draw_curve(axes: Axes, curve: Curve, number: int, alpha: float) -> None:
     label = curve.label if _drawn(curve) else None
     axes.plot(x, y, marker=marker, color=colour, label=label, **looks)
     if curve.spread:
-        low = [value - half for value, half in zip(y, curve.spread, strict=True)]
-        high = [value + half for value, half in zip(y, curve.spread, strict=True)]
-        axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0)
+        _draw_band(axes, curve, colour, panel)
     printed = {"linestyle": "none", "markerfacecolor": "none", "markersize": 9}
     axes.plot(curve.printed.x, curve.printed.y, marker=marker, color=colour, **printed)
     axes.plot(curve.law.x, curve.law.y, color=colour, linewidth=0.8, zorder=1)

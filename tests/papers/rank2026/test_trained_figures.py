@@ -162,6 +162,7 @@ def test_what_is_not_trained_is_named():
     )
     assert [panel.y_label for panel in found.shown.panels] == [
         "validation accuracy",
+        "test accuracy",
         "rank / length",
         "rank / length",
     ]
@@ -181,6 +182,28 @@ def test_a_diverged_run_counts_in_no_mean():
 def test_subsets_are_said_to_be_subsets():
     shown = presented("figure_12", lambda spec, seed: 0.5)
     assert "(a subset of 50,000)" in shown.remarks[0]
+
+
+def test_printed_values_are_drawn_beside_whole_sets_alone():
+    whole = presented("figure_4", lambda spec, seed: 0.85).panels[0]
+    assert len(whole.curves[0].printed) == 5
+    exhibit = chosen(["rank2026/figure_8"])[0]
+    records = planted(exhibit.specs(Scale.GPU), lambda spec, seed: 0.4, rising)
+    panels = exhibit.present(Answers(Scale.GPU, tuple(records))).panels
+    (end,) = (panel for panel in panels if panel.title == "After training")
+    assert [len(curve.mean) for curve in end.curves] == [5, 5]
+    assert [len(curve.printed) for curve in end.curves] == [0, 0]
+
+
+def test_unstable_training_is_said():
+    exhibit = TRAINED["figure_10"]
+    records = planted(exhibit.specs(Scale.GPU), improving_to_8, rising)
+    first = records[0]
+    fell = {**first.rows[0], "curve_accuracy": [0.5, 0.3]}
+    records[0] = Record(first.key, first.spec, (fell, *first.rows[1:]), FOUND)
+    shown = exhibit.present(Answers(Scale.GPU, tuple(records)))
+    (told,) = (words for words in shown.remarks if "unstable" in words)
+    assert told.startswith("CIFAR-10, 8 heads, width 192: training is unstable in 1 of 10 runs;")
 
 
 def test_the_gpu_schedule_is_what_was_run():

@@ -92,6 +92,7 @@ def rank_panel(title: str, curves: Sequence[Curve]) -> Panel:
         x_ticks=_apart({x for curve in curves for x in curve.mean.x}),
         levels=(("1 − 1/e", BARRIER),),
         law_label="law of hardmax",
+        ceiling=1.0,
     )
 
 

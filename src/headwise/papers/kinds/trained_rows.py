@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import mean, stdev
 
 from headwise.papers.comparison import FLOOR, SHARE, Cell
@@ -75,6 +76,32 @@ def trained_cell(name: str, measured: OverSeeds, printed: float) -> Cell:
     floor, least = min(FLOOR, SHARE * printed), f"least of {measured.count} seeds"
     # How well print was read off a figure is not added: the rule allows for standard errors alone.
     return Cell(name, printed, measured.least, measured.stderr, floor=floor, statistic=least)
+
+
+#: A run that loses more than this share of its best validation accuracy is unstable.
+FALL = 0.2
+
+
+def fall(accuracies: Sequence[float | None]) -> float:
+    """Return the largest loss of accuracy while training, as a share of the best before.
+
+    >>> fall([0.2, 0.5, 0.4, 0.6])
+    0.2
+    """
+    known = [own for own in accuracies if own is not None]
+    best = accumulate(known, max)
+    losses = (1 - now / top for now, top in zip(known, best, strict=True) if top > 0)
+    return max((round(loss, 9) for loss in losses), default=0.0)
+
+
+def unstable(rows: Sequence[Row]) -> str:
+    """Say in how many runs training is unstable; empty if in none.
+
+    >>> unstable([{"curve_accuracy": [0.2, 0.5, 0.3]}, {"curve_accuracy": [0.2, 0.5, 0.6]}])
+    'training is unstable in 1 of 2 runs'
+    """
+    lost = sum(fall(row["curve_accuracy"]) > FALL for row in rows)
+    return f"training is unstable in {lost} of {len(rows)} runs" if lost else ""
 
 
 def diverged_remark(rows: Iterable[Row]) -> tuple[str, ...]:

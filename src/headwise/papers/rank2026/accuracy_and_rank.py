@@ -15,9 +15,9 @@ from headwise.data.classification import PUBLISHED
 from headwise.papers.comparison import FLOOR, OTHER_SIZES, Cell
 from headwise.papers.exhibit import Answers, Claim, Exhibit, Presentation, Scale, matching
 from headwise.papers.kinds.rank_rows import Coordinate, Pooled, pooled_by, rank_curve
-from headwise.papers.kinds.rank_sweep import SMALLER, capital, rank_panel
+from headwise.papers.kinds.rank_sweep import SMALLER, rank_panel
 from headwise.papers.kinds.real_ranks import READINGS, SET_NAMES
-from headwise.papers.kinds.trained_rows import OverSeeds, over_seeds
+from headwise.papers.kinds.trained_rows import FALL, OverSeeds, over_seeds, unstable
 from headwise.papers.rank2026.recipes import Family, Study, heads_in_print, printed_accuracies
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row
@@ -149,9 +149,9 @@ def _uncompared(found: Sequence[Trained], compared: bool) -> str:
 
 def _panels(found: Sequence[Trained], view: View) -> list[Panel]:
     """Panels of accuracy for what is trained, then one of ranks for each reading."""
-    accuracy = _epoch_panels(found) if view == "epochs" else [_end_panel(found)]
-    accuracy = [panel for panel in accuracy if any(len(curve.mean) for curve in panel.curves)]
-    return [*accuracy, *(_reading_panel(found, start) for start in READINGS)]
+    accuracy = [*(_epoch_panels(found) if view == "epochs" else []), _end_panel(found)]
+    shown = [p for p in accuracy if any(len(c.mean) or len(c.printed) for c in p.curves)]
+    return [*shown, *(_reading_panel(found, start) for start in READINGS)]
 
 
 def _end_panel(found: Sequence[Trained]) -> Panel:
@@ -162,7 +162,8 @@ def _end_panel(found: Sequence[Trained]) -> Panel:
         "test accuracy",
         tuple(curves),
         x_scale="log",
-        x_ticks=tuple(sorted({x for curve in curves for x in curve.mean.x})),
+        x_ticks=tuple(sorted({x for c in curves for x in (*c.mean.x, *c.printed.x)})),
+        ceiling=1.0,
     )
 
 
@@ -173,7 +174,8 @@ def _end_curve(one: Trained, family: Family) -> Curve:
         one.label(family),
         Line.of({dim: point.mean for dim, point in known.items()}),
         spread=tuple(point.spread for point in known.values()),
-        printed=Line.of(_printed_ends(one, family)),
+        # Beside a subset, printed values of the whole set would look like a failure to learn.
+        printed=Line.of(_printed_ends(one, family) if one.whole or not one.rows else {}),
     )
 
 
@@ -211,7 +213,7 @@ def _reading_panel(found: Sequence[Trained], start: str) -> Panel:
         for one in found
         for family in one.study.families
     ]
-    return rank_panel(capital(READINGS[start]), curves)
+    return rank_panel(f"Before training, {READINGS[start]}", curves)
 
 
 def _printed_ends(one: Trained, family: Family) -> dict[int, float]:
@@ -286,7 +288,17 @@ def _remarks(found: Sequence[Trained]) -> tuple[str, ...]:
     ]
     words += [f"Not trained: {'; '.join(left)}."] * bool(left)
     words += [f"{lost} runs diverged; they count in no mean."] * bool(lost)
-    return (*words, _RANKS)
+    words += [_unstable_words(one, f) for one in found for f in one.study.families]
+    return (*filter(None, words), _RANKS)
+
+
+def _unstable_words(one: Trained, family: Family) -> str:
+    """Say where validation accuracy fell while training; empty if nowhere or in miniature."""
+    if one.scale is Scale.MINIATURE:
+        return ""
+    why = unstable([row for own in one.by_dim(family).values() for row in own])
+    what = f"there validation accuracy falls by more than {FALL:.0%} of its best"
+    return f"{one.label(family)}: {why}; {what}." if why else ""
 
 
 def _trained_words(one: Trained) -> str:

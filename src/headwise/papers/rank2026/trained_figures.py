@@ -21,9 +21,12 @@ def _by_epoch(number: int, dataset: str, families: tuple[Family, Family]) -> Exh
         WIDTHS: ("width 192 and 384, with 1 to 16 heads that share the width", width_claims),
         HEADS: ("width 192, with 4 and 8 heads of dimension 2 to 32", heads_claims),
     }[families]
+    printed = (
+        "Hollow: printed in Table 3, if we trained on the whole set. " if families is WIDTHS else ""
+    )
     return accuracy_exhibit(
-        f"Validation accuracy of vision transformers on {SET_NAMES[dataset]}, {geometries}. "
-        f"{_SHOWN}",
+        f"Validation accuracy of vision transformers on {SET_NAMES[dataset]} while they train, and "
+        f"test accuracy at the end: {geometries}. {printed}{_SHOWN}",
         studies=(Study(dataset, families),),
         printed=f"Figure {number}",
         view="epochs",
