@@ -2,7 +2,8 @@
 
 python benchmarks/record_exhibits.py STORE [EXHIBIT ...] [--scale laptop] [--part] writes
 src/headwise/papers/records/<folder>/<file>_<scale>.csv. Miniatures are left out unless named.
-With --part an exhibit that can show a part of its rows is recorded as far as it is answered.
+With --part an exhibit that can show a part of its rows is recorded as far as it is answered; rows
+that were recorded before stay, unless the store has them too.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from headwise.papers.catalogue import chosen
+from headwise.papers.catalogue import chosen, record_path
 from headwise.papers.exhibit import Scale
 from headwise.papers.recorded import record
 from headwise.papers.reproduction import Wanted, state_in
-from headwise.runs import Store
+from headwise.runs import Records, Store, read_records
 from scripts import run_script
 
 RECORDS = Path(__file__).parents[1] / "src" / "headwise" / "papers" / "records"
@@ -32,6 +33,16 @@ def recordable(
                 yield Wanted(exhibit, scale)
 
 
+def answers(store: Store, one: Wanted, out: Path, *, part: bool) -> Records:
+    """What the store answers; with ``part`` after what was recorded before."""
+    found = store.records_of(one.specs())
+    path = record_path(one.exhibit.name, one.scale.value)
+    before = out / path.relative_to(path.parents[1])
+    if not part or not before.is_file():
+        return found
+    return Records([*read_records(before).values(), *found.values()])
+
+
 def main() -> None:
     """Record what is whole, and say what was written."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -46,7 +57,9 @@ def main() -> None:
         raise SystemExit(f"there is no store {asked.store}; pass one that headwise reproduce wrote")
     with Store.open(asked.store) as store:
         paths = [
-            record(one.exhibit, one.scale, store.records_of(one.specs()), asked.out)
+            record(
+                one.exhibit, one.scale, answers(store, one, asked.out, part=asked.part), asked.out
+            )
             for one in recordable(store, asked.exhibits, scales, part=asked.part)
         ]
     for path in paths:

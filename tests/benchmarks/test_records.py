@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from headwise.papers.beyond.uncentred_inputs import UNCENTRED_INPUTS
+from headwise.papers.catalogue import chosen
 from headwise.papers.exhibit import Scale
 from headwise.runs import Store, read_records
 from headwise.runs.attempt import attempt
@@ -58,6 +59,21 @@ def test_what_is_whole_is_recorded_and_the_rest_is_not(folder, store_path):
     assert [path.name for path in folder.rglob("*.csv")] == ["uncentred_inputs_miniature.csv"]
     with Store.open(store_path) as store:
         assert dict(read_records(path_in(folder))) == dict(store.records())
+
+
+def test_a_part_is_added_to_what_was_recorded_before(tmp_path, monkeypatch):
+    """A store with new rows alone must not remove the recorded ones."""
+    (exhibit,) = chosen(["rank2026/figure_4"])
+    specs = exhibit.specs(Scale.MINIATURE)
+    for number, own in enumerate((specs[:1], specs[1:2])):
+        with Store.open(tmp_path / f"{number}.db") as store:
+            for spec in own:
+                store.put(spec, attempt(spec))
+    words = ("rank2026/figure_4", "--scale", "miniature", "--part", "--out", tmp_path)
+    for number, keys in enumerate((specs[:1], specs[:2])):
+        assert run(monkeypatch, "record_exhibits", tmp_path / f"{number}.db", *words) == 0
+        found = read_records(tmp_path / "rank2026" / "figure_4_miniature.csv")
+        assert set(found) == {spec.key for spec in keys}
 
 
 def test_miniatures_are_not_recorded_unless_asked_for(store_path, tmp_path, monkeypatch, capsys):
