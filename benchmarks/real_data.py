@@ -42,10 +42,13 @@ from headwise.attention import HeadGeometry
 from headwise.data import EpochTask
 from headwise.errors import HeadwiseError
 
+#: What tells rows apart.
+KEY = ("dataset", "width", "heads", "head_dim", "seed", "epochs", "rate", "dtype")
+
 
 def key_of(row: Row) -> tuple[Any, ...]:
-    """What tells rows apart."""
-    return tuple(row[name] for name in ("dataset", "width", "heads", "head_dim", "seed", "epochs"))
+    """What tells a row apart from others."""
+    return tuple(row[name] for name in KEY)
 
 
 def train_all(given: argparse.Namespace) -> int:
@@ -81,7 +84,8 @@ def train_all(given: argparse.Namespace) -> int:
 def _done(group: Sequence[HeadGeometry], plan: Plan, given: argparse.Namespace) -> bool:
     have = {key_of(row) for row in read_rows(given.rows)}
     sizes = [(plan.dataset, g.width, g.heads, g.qk_rank) for g in group]
-    return all((*own, seed, plan.epochs) in have for own in sizes for seed in given.seeds)
+    rest = (plan.epochs, plan.rate, given.precision)
+    return all((*own, seed, *rest) in have for own in sizes for seed in given.seeds)
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -190,6 +194,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=run_names, default=("cifar10-192",), help="by commas")
     parser.add_argument("--epochs", type=int, help="default: the run's own")
+    parser.add_argument("--rate", type=float, help="the learning rate; default: the run's own")
     parser.add_argument("--seeds", type=_numbers, default=(0, 1), help="by commas")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--precision", default=None, help="default: bf16 on a GPU, else float32")

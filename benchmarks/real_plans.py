@@ -178,4 +178,5 @@ def shortened(plan: Plan, given: argparse.Namespace) -> Plan:
     if given.tiny:
         small = {"depth": 2, "mlp_width": 16}
         plan = replace(plan, model=replace(plan.model, **small), batch=16)
-    return plan if given.epochs is None else replace(plan, epochs=given.epochs)
+    wanted = {"epochs": given.epochs, "rate": given.rate}
+    return replace(plan, **{name: own for name, own in wanted.items() if own is not None})

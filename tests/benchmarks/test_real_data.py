@@ -112,3 +112,15 @@ def test_only_the_wanted_numbers_of_heads_are_trained(packed, tmp_path, monkeypa
     words += ["--checkpoints", str(tmp_path / "kept"), "--seeds", "0", "--heads", "2"]
     assert real_data.train_all(real_data.arguments(words)) == 0
     assert [row["heads"] for row in real_data.read_rows(tmp_path / "rows.jsonl")] == [2]
+
+
+def test_another_learning_rate_is_another_row(packed, tmp_path, monkeypatch):
+    plan = real_plans.Plan("cifar10", real_plans.VisionModel(width=16), epochs=1)
+    monkeypatch.setitem(
+        real_plans.RUNS, "cifar10-192", (plan, [HeadGeometry.standard(16, heads=2)])
+    )
+    words = ["--data", str(packed), "--rows", str(tmp_path / "rows.jsonl"), "--tiny"]
+    words += ["--checkpoints", str(tmp_path / "kept"), "--seeds", "0"]
+    for rate in ([], ["--rate", "3e-4"], ["--rate", "3e-4"]):
+        assert real_data.train_all(real_data.arguments([*words, *rate])) == 0
+    assert [row["rate"] for row in real_data.read_rows(tmp_path / "rows.jsonl")] == [1e-3, 3e-4]
