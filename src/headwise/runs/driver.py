@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,9 @@ from headwise.runs.store import Store
 
 #: Seconds to wait for a database that went away in the middle of a run.
 DATABASE_PATIENCE = 60.0
+
+#: Characters of a reason that is told again.
+REASON_LENGTH = 80
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def run(
         0
     """
     specs = {spec.key: spec for spec in plan.work}
-    answered = failed = 0
+    answered, reasons = 0, Counter[str]()
     if plan.work and plan.answered:
         progress.log(f"{len(plan.answered)} stored already, {len(plan.work)} to run")
     try:
@@ -86,16 +90,26 @@ def run(
                 if isinstance(outcome, Answer):
                     answered += 1
                 else:
-                    failed += 1
-                    progress.log(f"failed: {spec.label}: {outcome.reason}")
+                    reasons[outcome.reason] += 1
+                    # A damaged file fails every spec that reads it: one line says so.
+                    if reasons[outcome.reason] == 1:
+                        progress.log(f"failed: {spec.label}: {outcome.reason}")
                 progress.advance()
     except KeyboardInterrupt:
-        left = len(plan.work) - answered - failed
+        left = len(plan.work) - answered - reasons.total()
         raise StoppedError(
             f"stopped with {left} of {len(plan.work)} left; the others are in {store.place}",
             hint="run the same command again to go on",
         ) from None
-    return Tally(answered, failed)
+    for reason, count in reasons.items():
+        if count > 1:
+            progress.log(f"{count - 1} more failed for the same reason: {_short(reason)}")
+    return Tally(answered, reasons.total())
+
+
+def _short(reason: str) -> str:
+    """The beginning of a reason that was told before."""
+    return reason if len(reason) <= REASON_LENGTH else reason[:REASON_LENGTH].rstrip() + " …"
 
 
 def _put(store: Store, spec: Spec, outcome: Outcome, progress: Progress) -> None:
