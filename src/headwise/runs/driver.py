@@ -18,7 +18,7 @@ from headwise.runs.store import Store
 #: Seconds to wait for a database that went away in the middle of a run.
 DATABASE_PATIENCE = 60.0
 
-#: Characters of a reason that is told again.
+#: Characters of a reason that was printed before.
 REASON_LENGTH = 80
 
 
@@ -90,10 +90,7 @@ def run(
                 if isinstance(outcome, Answer):
                     answered += 1
                 else:
-                    reasons[outcome.reason] += 1
-                    # A damaged file fails every spec that reads it: one line says so.
-                    if reasons[outcome.reason] == 1:
-                        progress.log(f"failed: {spec.label}: {outcome.reason}")
+                    _log_failure(reasons, spec, outcome.reason, progress)
                 progress.advance()
     except KeyboardInterrupt:
         left = len(plan.work) - answered - reasons.total()
@@ -101,14 +98,26 @@ def run(
             f"stopped with {left} of {len(plan.work)} left; the others are in {store.place}",
             hint="run the same command again to go on",
         ) from None
-    for reason, count in reasons.items():
-        if count > 1:
-            progress.log(f"{count - 1} more failed for the same reason: {_short(reason)}")
+    _log_repeated(reasons, progress)
     return Tally(answered, reasons.total())
 
 
+def _log_failure(reasons: Counter[str], spec: Spec, reason: str, progress: Progress) -> None:
+    """Log a reason once: a damaged file fails every spec that reads it."""
+    reasons[reason] += 1
+    if reasons[reason] == 1:
+        progress.log(f"failed: {spec.label}: {reason}")
+
+
+def _log_repeated(reasons: Counter[str], progress: Progress) -> None:
+    """Log how many more specs failed for the same reason."""
+    for reason, count in reasons.items():
+        if count > 1:
+            progress.log(f"{count - 1} more failed for the same reason: {_short(reason)}")
+
+
 def _short(reason: str) -> str:
-    """The beginning of a reason that was told before."""
+    """The beginning of a reason that was printed before."""
     return reason if len(reason) <= REASON_LENGTH else reason[:REASON_LENGTH].rstrip() + " …"
 
 
