@@ -52,5 +52,5 @@ def data(folder: Folder = None, as_json: AsJson = False) -> None:
         lines.append(f"{known.name:<9} {state}: {known.what} ({known.cite})")
         if path is None:
             lines.append(f"          get it: mkdir -p {place} && cd {place} && {known.get}")
-    lines.append("Sizes are those of the training part + the test part.")
+    lines.append("Sizes are the published ones, training + test; a copy may hold fewer.")
     screen().print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
