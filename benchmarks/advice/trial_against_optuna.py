@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.advice.recorded_curves import RECORDS, Recorded, Replay, recorded_tasks
-from benchmarks.advice.trial_calibration import advised_name, plan_of
+from benchmarks.advice.recorded_curves import RECORDS, Recorded, recorded_tasks
+from benchmarks.advice.trial_calibration import advised_name, raced
 from benchmarks.recording import provenance
 
 from headwise.report import render, save_rendered
 from headwise.report.figures import COLOURS, MARKERS, in_style
 from headwise.trials.prediction import ADVISED_PRIOR
-from headwise.trials.race import Limits, race
 
 #: Shares of the full sweep that a method may spend.
-BUDGETS = (0.05, 0.1, 0.2, 0.4, 0.7)
+BUDGETS = (0.05, 0.07, 0.1, 0.14, 0.2, 0.4, 0.7)
 
 #: Repetitions of each method: other orders of seeds, other draws.
 REPEATS = 8
@@ -43,10 +42,8 @@ def trial_with(seeds: int) -> Method:
 
     def method(task: Recorded, budget: float, seed: int) -> str:
         order = np.random.default_rng(seed).permutation(task.scores.shape[2])[:seeds]
-        runner = Replay(task, [int(one) for one in order])
-        prior = {advised_name(task): ADVISED_PRIOR}
-        limits = Limits(budget, clock=runner.spent, plan=plan_of(task), prior=prior, fewest_looks=1)
-        found = race(runner, list(task.candidates), task.full, limits).predictions(task.full)
+        standing = raced(task, [int(one) for one in order], budget, ADVISED_PRIOR)
+        found = standing.predictions(task.full)
         return min(found, key=lambda name: found[name].score)
 
     return method
@@ -76,7 +73,10 @@ def optuna_with(make_pruner: Callable[[Recorded], Any]) -> Method:
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=4)
-        study = optuna.create_study(sampler=sampler, pruner=make_pruner(task))
+        # Hyperband draws brackets from the study's name, which is random unless it is given.
+        name = f"{task.name} {budget:g} {seed}"
+        pruner = make_pruner(task)
+        study = optuna.create_study(sampler=sampler, pruner=pruner, study_name=name)
         names, spent = list(task.candidates), 0
         used = dict.fromkeys(names, 0)
         furthest: dict[str, tuple[int, float]] = {}

@@ -5,8 +5,8 @@
 A trial is replayed on every recorded task, with pairs of seeds (up to six) and with budgets of
 5, 10, 20 and 40 % of the full sweep. A candidate's probability of being best is compared with
 whether it is best by the mean of all seeds at the full length. The factor on the walk's error, the
-weight of the advised geometry and the share that is spread equally are chosen task by task from the
-other tasks alone.
+weight of the advised geometry and the share that is spread equally are chosen task by task from
+tasks of other families alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from benchmarks.advice.recorded_curves import RECORDS, Recorded, Replay, recorded_tasks
@@ -30,19 +31,21 @@ from headwise.report import render, save_rendered
 from headwise.report.figures import COLOURS, in_style
 from headwise.trials import prediction
 from headwise.trials.candidates import name_of
-from headwise.trials.race import ROUNDS, Limits, race
+from headwise.trials.race import ROUNDS, Limits, Repeats, Standing, race
 
 BUDGETS = (0.05, 0.1, 0.2, 0.4)
 
 #: What is tried: factors on the error of the walk, weights of the advised geometry, and shares
 #: of probability that are spread equally.
-TEMPERS, PRIORS, SURPRISES = (1.0, 1.5, 2.0, 3.0), (1.0, 2.0, 4.0), (0.0, 0.1, 0.2, 0.3)
+TEMPERS, PRIORS = (0.7, 1.0, 1.5, 2.0, 3.0), (1.0, 2.0, 4.0)
+SURPRISES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 PLAIN = (1.0, 1.0, 0.0)
 
 MOST_PAIRS = 6
 
 #: Draws of each replay; fewer than in use, because there are thousands of replays.
 DRAWS = 4_000
+SHARES = (0.0, 0.25, 0.5, 1.0)
 BINS = (0.0, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 1.0)
 RESULT = RECORDS / "trial_calibration_202611.json"
 
@@ -62,50 +65,85 @@ def advised_name(task: Recorded) -> str:
 
 @dataclass(frozen=True)
 class Told:
-    """One probability that a trial gave, and whether it came true."""
+    """One probability that a trial gave, whether it came true, and what there was to go by.
+
+    ``reached`` is the share of the full length that was trained, ``equal`` the chance if all
+    candidates have the same.
+    """
 
     task: str
     budget: float
     probability: float
     best: bool
+    reached: float = 0.0
+    equal: float = 0.0
 
 
 def plan_of(task: Recorded) -> list[tuple[int, bool]]:
     """The recorded steps as looks; rounds end at those nearest to the usual shares."""
-    ends = {_nearest(task.steps, share * task.full) for share in ROUNDS}
+    ends = {nearest_look(task.steps, share * task.full) for share in ROUNDS}
     return [(step, step in ends) for step in task.steps]
 
 
-def _nearest(steps: Sequence[int], wanted: float) -> int:
+def nearest_look(steps: Sequence[int], wanted: float) -> int:
+    """The recorded step that is nearest in log steps."""
     return min(steps, key=lambda step: abs(np.log(step / wanted)))
 
 
 def seed_pairs(task: Recorded) -> Iterator[tuple[int, ...]]:
-    """Pairs of seeds, the same ones every time."""
-    pairs = itertools.combinations(range(task.scores.shape[2]), 2)
+    """Pairs of seeds, the same ones every time; each seed comes first once."""
+    seeds = task.scores.shape[2]
+    pairs = ((first, (first + 1) % seeds) for first in range(seeds))
     return itertools.islice(pairs, MOST_PAIRS)
 
 
 def replayed(task: Recorded, seeds: Sequence[int], budget: float, prior: float) -> dict[str, float]:
     """The probabilities of a trial of these seeds that may cost a share of the full sweep."""
-    runner = Replay(task, seeds)
+    return {name: one.probability for name, one in _told(task, seeds, budget, prior).items()}
+
+
+def _told(task: Recorded, seeds: Sequence[int], budget: float, prior: float) -> dict[str, Told]:
+    """What a trial of these seeds says, by candidate."""
+    standing = raced(task, seeds, budget * task.sweep_cost, prior)
+    reached, equal = standing.steps[-1] / task.full, 1 / len(task.candidates)
+    return {
+        name: Told(task.name, budget, one.probability, name == task.best, reached, equal)
+        for name, one in standing.predictions(task.full).items()
+    }
+
+
+def raced(
+    task: Recorded,
+    seeds: Sequence[int],
+    steps: float,
+    prior: float,
+    *,
+    plan: Sequence[tuple[int, bool]] | None = None,
+    first: int = 1,
+) -> Standing:
+    """Where a trial of these seeds, of which some come first, stands after so many steps."""
+    early, late = Replay(task, seeds[:first]), Replay(task, seeds[first:])
     limits = Limits(
-        budget * task.sweep_cost,
-        clock=runner.spent,
-        plan=plan_of(task),
+        steps,
+        clock=lambda: early.spent() + late.spent(),
+        plan=plan_of(task) if plan is None else plan,
         prior={advised_name(task): prior},
         fewest_looks=1,
     )
-    standing = race(runner, list(task.candidates), task.full, limits)
-    found = standing.predictions(task.full)
-    return {name: one.probability for name, one in found.items()}
+    repeats = Repeats(len(late.seeds), lambda: late) if late.seeds else None
+    return race(early, list(task.candidates), task.full, limits, repeats)
 
 
 def told_of(task: Recorded, temper: float, prior: float, surprise: float) -> list[Told]:
     """Every probability of every replay of a task."""
-    plain = _replays(task, temper, prior)
-    even = surprise / len(task.candidates)
-    return [replace(one, probability=(1 - surprise) * one.probability + even) for one in plain]
+    return [_spread(one, surprise) for one in _replays(task, temper, prior)]
+
+
+def _spread(one: Told, surprise: float) -> Told:
+    """Spread a share equally, as a trial does until someone has trained to the end."""
+    if one.reached == 1:
+        return one
+    return replace(one, probability=(1 - surprise) * one.probability + surprise * one.equal)
 
 
 @cache
@@ -113,10 +151,10 @@ def _replays(task: Recorded, temper: float, prior: float) -> list[Told]:
     """What trials say before any of it is spread equally."""
     prediction.WALK_TEMPER, prediction.SURPRISE, prediction.DRAWS = temper, 0.0, DRAWS
     return [
-        Told(task.name, budget, probability, name == task.best)
+        one
         for budget in BUDGETS
         for seeds in seed_pairs(task)
-        for name, probability in replayed(task, seeds, budget, prior).items()
+        for one in _told(task, seeds, budget, prior).values()
     ]
 
 
@@ -155,6 +193,25 @@ def reliability(told: Sequence[Told]) -> list[dict[str, float]]:
     return found
 
 
+def by_share(told: Sequence[Told]) -> list[dict[str, Any]]:
+    """Brier scores by the cost, and by the share of the full length that was trained."""
+    groups = [(f"{100 * b:g} % of the cost", [t for t in told if t.budget == b]) for b in BUDGETS]
+    for low, high in itertools.pairwise(SHARES):
+        own = [t for t in told if low <= t.reached < high]
+        groups.append((f"{100 * low:g} to {100 * high:g} % of the length", own))
+    groups.append(("the full length", [t for t in told if t.reached == 1]))
+    return [
+        {
+            "stopped_at": name,
+            "count": len(own),
+            "brier": round(brier(own), 4),
+            "equal_chances": round(brier([replace(t, probability=t.equal) for t in own]), 4),
+        }
+        for name, own in groups
+        if own
+    ]
+
+
 def figure(curves: dict[str, list[dict[str, float]]]) -> object:
     """Draw the share that came true against the probability that was stated."""
     from matplotlib.figure import Figure
@@ -163,7 +220,9 @@ def figure(curves: dict[str, list[dict[str, float]]]) -> object:
         drawn = Figure(figsize=(5.2, 4.6), layout="constrained")
         axes = drawn.subplots()
         axes.plot([0, 1], [0, 1], color="#888888", lw=0.8, ls="--", label="calibrated")
-        for (label, bins), colour, marker in zip(curves.items(), COLOURS, "os^", strict=False):
+        # Counts of the first curve stand above it and those of the second below.
+        looks = zip(curves.items(), COLOURS, "os", ((-16, 6), (4, -10)), strict=False)
+        for (label, bins), colour, marker, shift in looks:
             x, y = [b["stated"] for b in bins], [b["true"] for b in bins]
             axes.plot(x, y, color=colour, marker=marker, label=label)
             for one in bins:
@@ -171,7 +230,7 @@ def figure(curves: dict[str, list[dict[str, float]]]) -> object:
                 axes.annotate(
                     f"{one['count']:.0f}",
                     at,
-                    xytext=(4, -10),
+                    xytext=shift,
                     fontsize=7,
                     textcoords="offset points",
                     color=colour,
@@ -197,11 +256,7 @@ def main() -> None:
     chosen = left_out(grid)
     raw = [one for told in grid[PLAIN].values() for one in told]
     judged = [one for name, setting in chosen.items() for one in grid[setting][name]]
-    uniform = [
-        Told(t.name, 0.0, 1 / len(t.candidates), name == t.best)
-        for t in tasks
-        for name in t.candidates
-    ]
+    uniform = [replace(one, probability=one.equal) for one in raw]
     everything = min(grid, key=lambda s: np.mean([brier(told) for told in grid[s].values()]))
     result = {
         "tasks": [task.name for task in tasks],
@@ -215,6 +270,7 @@ def main() -> None:
             name: [round(brier(grid[PLAIN][name]), 4), round(brier(grid[setting][name]), 4)]
             for name, setting in chosen.items()
         },
+        "brier_left_out_by_share": by_share(judged),
         "reliability_untempered": reliability(raw),
         "reliability_left_out": reliability(judged),
         **provenance("cpu", "float64", 0),
@@ -222,7 +278,7 @@ def main() -> None:
     print(json.dumps(result, indent=1))
     given.result.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if given.figure is not None:
-        shown = {"untempered": reliability(raw), "tempered, task left out": reliability(judged)}
+        shown = {"untempered": reliability(raw), "family left out": reliability(judged)}
         save_rendered(render(figure(shown), [".png", ".svg"]), given.figure)
 
 

@@ -1,12 +1,16 @@
 """Trials replayed on planted curves: costs, choices, Brier scores, reliability."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from benchmarks.advice import trial_against_optuna as against
 from benchmarks.advice import trial_calibration as calibration
+from benchmarks.advice import trial_plans as plans
 from benchmarks.advice.recorded_curves import RECORDS, Recorded, Replay, recorded_tasks
 
 from headwise.geometry import HeadGeometry
+from headwise.trials import race
 from headwise.trials.candidates import name_of
 
 STEPS = (10, 20, 40, 80, 160)
@@ -73,6 +77,52 @@ def test_the_setting_for_a_task_is_chosen_without_its_own_family():
         (2.0, 1.0): {"a-1": bad, "a-2": bad, "b-1": good},
     }
     assert calibration.left_out(grid) == {"a-1": (2.0, 1.0), "a-2": (2.0, 1.0), "b-1": (1.0, 1.0)}
+
+
+def test_each_seed_of_a_task_comes_first_in_one_replay():
+    assert list(calibration.seed_pairs(planted())) == [(0, 1), (1, 2), (2, 3), (3, 0)]
+
+
+def test_a_replay_of_all_seeds_at_once_costs_more_than_of_one_first():
+    task = planted(gap=0.0)
+    looks = plans.looks_of(task, 1 / 4)
+    assert [step for step, ends in looks if ends] == [20, 40, 80, 160]
+    one, both = (
+        calibration.raced(task, (0, 1), 3 * 2 * 20, 1.0, plan=looks, first=first)
+        for first in (1, 2)
+    )
+    assert one.steps[-1] == 40 and both.steps[-1] == 20
+
+
+def test_probabilities_are_spread_until_someone_has_trained_to_the_end():
+    early = calibration.Told("t", 0.1, 1.0, True, reached=0.5, equal=0.25)
+    ended = calibration.Told("t", 0.1, 1.0, True, reached=1.0, equal=0.25)
+    assert calibration._spread(early, 0.2).probability == pytest.approx(0.85)
+    assert calibration._spread(ended, 0.2) == ended
+    rows = calibration.by_share([early, ended])
+    assert [row["stopped_at"] for row in rows][1:] == [
+        "50 to 100 % of the length",
+        "the full length",
+    ]
+
+
+def test_a_plan_is_chosen_without_the_family_of_the_task():
+    tasks = [replace(planted(), name=name) for name in ("a-1", "a-2", "b-1")]
+    good, bad = [0.0] * len(plans.BUDGETS), [1.0] * len(plans.BUDGETS)
+    for_a, for_b = ("one first", 0.25), ("together", 0.25)
+    found = {
+        for_a: {"a-1": good, "a-2": good, "b-1": bad},
+        for_b: {"a-1": bad, "a-2": bad, "b-1": good},
+    }
+    assert plans.by_family(tasks, found) == {"a-1": for_b, "a-2": for_b, "b-1": for_a}
+    assert plans.left_out(tasks, found, (0.1,))["mean_regret"]["nats"]["0.1"] == 1
+
+
+def test_a_threshold_is_tried_and_put_back():
+    usual = race.HOPELESS
+    assert plans.regrets_below(planted(), 0.5) == [0.0] * len(plans.BUDGETS)
+    assert usual == race.HOPELESS
+    assert plans.IN_USE[1] == race.ROUNDS[1]
 
 
 def test_every_recorded_task_is_whole():

@@ -6,7 +6,7 @@ import pytest
 
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.progress import NoProgress
-from headwise.trials.race import Limits, Standing, _survivors, looks, race
+from headwise.trials.race import Limits, Repeats, Standing, _survivors, looks, race
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -105,6 +105,63 @@ def test_progress_counts_what_is_planned_and_ends_at_its_total():
     race(Planted(), NAMES[:2], 800, Limits(progress=Counting()))
     total, *steps = news
     assert total == 2 * 800 and 0 < sum(steps) <= total
+
+
+class OneSeed(Planted):
+    """A runner of one seed; the first two candidates cannot be told apart."""
+
+    def __init__(self, seed, dies_at=math.inf, gap=0.1):
+        super().__init__(dies_at)
+        self.seed, self.gap = seed, gap
+
+    def train(self, names, until):
+        return {name: scores[:1] for name, scores in super().train(names, until).items()}
+
+    def score(self, place, step, seed):
+        wobble = 0.01 * math.sin(step * (place + 1) + self.seed)
+        return self.gap * max(0, place - 1) + wobble + 1 / step
+
+
+def test_all_train_with_the_first_seed_and_the_last_two_with_all():
+    first, others = OneSeed(0), OneSeed(1)
+    standing = race(first, NAMES, 800, repeats=Repeats(1, lambda: others))
+    assert first.calls[0][0] == tuple(NAMES)
+    assert {names for names, _ in others.calls} == {("a", "b")}
+    assert [step for _, step in others.calls] == standing.steps
+    assert [len(standing.scores(name)[-1]) for name in NAMES] == [2, 2, 1, 1]
+    assert not standing.stopped
+
+
+def test_no_half_stops_before_a_quarter_of_the_length():
+    runner = OneSeed(0, gap=0.02)
+    race(runner, NAMES, 800)
+    assert {names for names, step in runner.calls if step <= 200} == {tuple(NAMES)}
+    assert {len(names) for names, step in runner.calls if step > 200} == {2}
+
+
+def test_other_seeds_that_would_end_too_late_are_not_trained():
+    first, others = OneSeed(0), OneSeed(1)
+
+    def spent():
+        return sum(run.calls[-1][1] if run.calls else 0 for run in (first, others))
+
+    limits = Limits(1200, clock=spent)
+    standing = race(first, NAMES, 800, limits, Repeats(1, lambda: others))
+    assert standing.steps[-1] == 800 and standing.stopped
+    assert not others.calls and len(standing.scores("a")[-1]) == 1
+
+
+def test_a_race_that_is_killed_among_the_other_seeds_resumes_there(tmp_path):
+    path = tmp_path / "trial.json"
+    dying = Repeats(1, lambda: OneSeed(1, dies_at=300))
+    with pytest.raises(KeyboardInterrupt):
+        race(OneSeed(0), NAMES, 800, Limits(path=path, identity="x"), dying)
+    first, others = OneSeed(0), OneSeed(1)
+    limits = Limits(path=path, identity="x")
+    standing = race(first, NAMES, 800, limits, Repeats(1, lambda: others))
+    assert not first.calls and others.calls[0][1] >= 300
+    whole = race(OneSeed(0), NAMES, 800, repeats=Repeats(1, lambda: OneSeed(1)))
+    assert (standing.curves, standing.others) == (whole.curves, whole.others)
 
 
 def test_the_predicted_score_decides_who_goes_on_not_the_prior():

@@ -39,9 +39,23 @@ def test_candidates_that_stopped_early_come_with_a_warning():
     stopped = Entrant(PAIR[1], 10, 0.3, 0.2, 0.05, 0.1, 256, 32, False)
     curves = (((0.1, 0.1), (0.1, 0.1)), ((0.3, 0.3),))
     found = Trial((whole, stopped), "error rate", 20, (10, 20), curves, True)
-    assert "Probabilities stated before training ends are not reliable" in str(found)
+    assert "Geometries that stopped early are predicted" in str(found)
     alone = Trial((whole,), "error rate", 20, (10, 20), curves[:1], True)
-    assert "not reliable" not in str(alone)
+    assert "predicted from" not in str(alone) and "not reliable" not in str(alone)
+
+
+def test_an_answer_before_a_quarter_of_the_training_comes_with_a_warning():
+    early = Entrant(PAIR[0], 10, 0.1, 0.1, 0.01, 0.9, 256, 32, True)
+    for full, warned in ((41, True), (40, False)):
+        found = Trial((early,), "error rate", full, (10,), (((0.1,),),), False)
+        assert ("before a quarter of the training are not reliable" in str(found)) is warned
+        assert "Time ran out at step 10" in str(found)
+
+
+def test_time_that_ends_before_the_other_seeds_is_told():
+    whole = Entrant(PAIR[0], 20, 0.1, 0.1, 0.01, 0.9, 256, 32, True)
+    found = Trial((whole,), "error rate", 20, (20,), (((0.1,),),), False)
+    assert "the answer rests on the first seed" in str(found)
 
 
 def test_candidates_come_from_advise_and_cost_no_more_than_the_usual_geometry():
@@ -50,6 +64,30 @@ def test_candidates_come_from_advise_and_cost_no_more_than_the_usual_geometry():
     advised = advise(IMAGES, width=16, task="classify", patch=1).best.geometry
     assert usual(16) in geometries and advised in geometries
     assert all(g.parameters <= usual(16).parameters for g in geometries)
+
+
+def test_those_that_are_left_have_all_seeds_and_can_be_drawn(tmp_path):
+    found = trial(IMAGES, LABELS, **{**SMALL, "candidates": splits(16, 2), "width": 16})
+    seeds = [len(curve[-1]) for curve in found.curves]
+    trained = [one.steps for one in found.entrants]
+    assert sorted(seeds) == [1, 1, 2, 2] and [s == 16 for s in trained] == [s == 2 for s in seeds]
+    found.plot(tmp_path / "curves.svg")
+
+
+def test_a_trial_that_is_killed_among_the_other_seeds_resumes(tmp_path, monkeypatch):
+    whole = trial(IMAGES, LABELS, **SMALL)
+    usual_train = EnsembleRunner.train
+
+    def dying(self, names, until):
+        if self.settings.seeds == (1,) and until > 8:
+            raise KeyboardInterrupt
+        return usual_train(self, names, until)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EnsembleRunner, "train", dying)
+        with pytest.raises(KeyboardInterrupt):
+            trial(IMAGES, LABELS, folder=tmp_path, **SMALL)
+    assert trial(IMAGES, LABELS, folder=tmp_path, **SMALL) == whole
 
 
 def test_ids_are_classified_too():

@@ -74,7 +74,9 @@ Tokenizer = Annotated[
 Steps = Annotated[int, option("--steps", "Steps of a full training run.", whole_from(1))]
 Batch = Annotated[int, option("--batch", "Samples of a step.", whole_from(1))]
 Rate = Annotated[float, option("--rate", "Largest learning rate.", number_above(0))]
-Seeds = Annotated[int, option("--seeds", "Seeds per geometry, at least 2.", whole_from(2))]
+Seeds = Annotated[
+    int, option("--seeds", "Seeds of the last geometries, at least 2.", whole_from(2))
+]
 Minutes = Annotated[
     float,
     option("--minutes", "Stop after this many minutes.", number_above(0), default="no limit"),

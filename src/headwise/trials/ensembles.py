@@ -25,10 +25,11 @@ Build = Callable[[HeadGeometry, int], nn.Module]
 
 @dataclass(frozen=True)
 class Saved:
-    """One candidate where it stands: its members' rows of the state, and their generators."""
+    """One candidate where it stands: its members' rows of the state, generators and seeds."""
 
     state: dict[str, Tensor]
     generators: list[Tensor]
+    seeds: list[int]
 
 
 class EnsembleRunner:
@@ -51,7 +52,10 @@ class EnsembleRunner:
         self.candidates, self.build, self.task = dict(candidates), build, task
         self.settings, self.measure, self.path = settings, measure, path
         self.stacks: dict[tuple[str, ...], Ensemble] = {}
-        self.saved: dict[str, Saved] = {} if path is None else read_saved(path)
+        known = {} if path is None else read_saved(path)
+        # The other seeds of a race train later, and find the checkpoint of the first one here.
+        own = list(settings.seeds)
+        self.saved: dict[str, Saved] = {n: one for n, one in known.items() if one.seeds == own}
 
     def train(self, names: Sequence[str], until: int) -> dict[str, list[float]]:
         """Train these candidates up to a step; their scores by seed, lower is better."""
@@ -133,6 +137,7 @@ def _apart(names: Sequence[str], ensemble: Ensemble) -> dict[str, Saved]:
         found[name] = Saved(
             {key: copy[rows] if copy.dim() else copy for key, copy in copies.items()},
             [generators[row].get_state() for row in rows] if generators else [],
+            [ensemble.members[row].seed for row in rows],
         )
     return found
 

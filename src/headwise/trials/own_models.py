@@ -60,7 +60,7 @@ class OwnTraining:
 
 
 class OwnRunner:
-    """A runner for own models; the score is the loss on the batches set aside.
+    """A runner for own models with some of the seeds; the score is the loss on batches set aside.
 
     The loss is cross-entropy for whole-number targets and the squared error for others.
     """
@@ -72,20 +72,21 @@ class OwnRunner:
         batches: Callable[[int], Iterable[Pair]],
         training: OwnTraining,
         *,
+        seeds: Sequence[int] = (),
         folder: Path | None = None,
     ) -> None:
         self.candidates, self.build, self.batches = dict(candidates), build, batches
         self.training, self.folder = training, folder
+        self.seeds = tuple(seeds or training.seeds)
         self.runs: dict[tuple[str, int], _OwnRun] = {}
-        self.aside = {seed: self._set_aside(seed) for seed in training.seeds}
+        self.aside = {seed: self._set_aside(seed) for seed in self.seeds}
         self.parameters = self._counted()
 
     def train(self, names: Sequence[str], until: int) -> dict[str, list[float]]:
         """Train these candidates up to a step; their losses by seed."""
         self.runs = {key: run for key, run in self.runs.items() if key[0] in names}
         found = {
-            name: [self._run(name, seed).score(until) for seed in self.training.seeds]
-            for name in names
+            name: [self._run(name, seed).score(until) for seed in self.seeds] for name in names
         }
         _refuse_same_scores(found)
         return found

@@ -21,17 +21,17 @@ from headwise.errors import BadInputError, ParameterError
 DRAWS = 20_000
 
 #: Three numbers make the probabilities hold on recorded curves, each task judged by the others
-#: (``benchmarks.advice.trial_calibration``). First, a factor on the standard error of the walk: the
-#: curves asked for none.
+#: (``benchmarks.advice.trial_calibration``). First, a factor on the standard error of the walk:
+#: curves of most families ask for none.
 WALK_TEMPER = 1.0
 
 #: Second, how much likelier than others the advised candidate is to be best before any training.
 #: With its family left out the advice foretold the best no better than chance.
 ADVISED_PRIOR = 1.0
 
-#: Third, the share of probability that is spread equally while training is not over: curves of
-#: geometries cross later than any walk predicts.
-SURPRISE = 0.3
+#: Third, the share of probability that is spread equally until someone has trained to the end:
+#: curves of geometries cross later than any walk predicts. Shares from 0.1 to 0.3 do equally well.
+SURPRISE = 0.2
 
 #: The last increments of each curve, from which the speed of the walk is read.
 RECENT = 4
@@ -62,7 +62,8 @@ def predict(
 
     Args:
         curves: For each candidate its scores, shape (steps, seeds), lower is better. A candidate
-            that was stopped early has fewer rows, and not all of them none.
+            that was stopped early has fewer rows, and not all of them none. It may also have
+            fewer seeds, which are then the first ones.
         steps: The steps of the rows of the longest curve, ascending.
         full: The length of training to predict.
         prior: How much likelier than the others a candidate is to be best before any training;
@@ -83,15 +84,28 @@ def predict(
         True
     """
     filled = _finite(curves)
-    refuse_one_seed(next(iter(filled.values())).shape[1])
+    refuse_one_seed(max(curve.shape[1] for curve in filled.values()))
+    return predicted(filled, steps, full, prior)
+
+
+def predicted(
+    curves: Mapping[str, np.ndarray],
+    steps: Sequence[int],
+    full: int,
+    prior: Mapping[str, float] | None = None,
+) -> dict[str, Prediction]:
+    """Predict as ``predict`` does, also from one seed: the first stage of a race has no more."""
+    filled = _finite(curves)
     longest = max(map(len, filled.values()))
     finalists = [name for name, curve in filled.items() if len(curve) == longest]
-    common = np.mean([filled[name] for name in finalists], axis=0)
-    apart = {name: curve - common[: len(curve)] for name, curve in filled.items()}
-    walked, spread = _walked(apart, finalists, steps, full), _seed_variance(apart)
+    common = _common([filled[name] for name in finalists])
+    apart = {name: _distance(curve, common) for name, curve in filled.items()}
+    walked, spread = _walked(apart, finalists, steps, full), _run_variance(apart)
     names = list(filled)
     means = np.array([apart[name][-1].mean() for name in names])
-    errors = np.sqrt([spread + WALK_TEMPER**2 * walked[len(apart[name]) - 1] for name in names])
+    noise = np.array([spread / apart[name].shape[1] for name in names])
+    left = np.array([walked[len(apart[name]) - 1] for name in names])
+    errors = np.sqrt(noise + WALK_TEMPER**2 * left)
     level = _extrapolated(common.mean(axis=1), steps[:longest], full)
     weights = np.array([1.0 if prior is None else prior.get(name, 1.0) for name in names])
     shares = _best_shares(means, errors) * weights
@@ -147,11 +161,30 @@ def _walked(
     return after + speed * math.log(full / steps[longest - 1])
 
 
-def _seed_variance(apart: Mapping[str, np.ndarray]) -> float:
-    """The variance of a distance averaged over seeds, pooled over candidates."""
-    last = [curve[-1] for curve in apart.values()]
-    seeds = len(last[0])
-    return float(np.mean([row.var(ddof=1) for row in last])) / seeds
+def _common(finalists: Sequence[np.ndarray]) -> np.ndarray:
+    """The mean curve of the finalists, for each seed that all of them have."""
+    seeds = min(curve.shape[1] for curve in finalists)
+    return np.mean([curve[:, :seeds] for curve in finalists], axis=0)
+
+
+def _distance(curve: np.ndarray, common: np.ndarray) -> np.ndarray:
+    """The distance from the finalists' mean in the seeds that both have."""
+    seeds = min(curve.shape[1], common.shape[1])
+    return curve[:, :seeds] - common[: len(curve), :seeds]
+
+
+def _run_variance(apart: Mapping[str, np.ndarray]) -> float:
+    """The variance of the distance of a single run, pooled over candidates."""
+    several = [curve[-1].var(ddof=1) for curve in apart.values() if curve.shape[1] > 1]
+    if several:
+        return float(np.mean(several))
+    # With one seed the noise shows in how curves jump from look to look. On recorded curves half
+    # of the squared jump is within a factor of about two of what seeds say.
+    jumps = [np.diff(curve[-RECENT - 1 :], axis=0) for curve in apart.values() if len(curve) > 1]
+    if jumps:
+        return float(np.mean([np.square(own).mean() for own in jumps])) / 2
+    # One look at one seed: all that tells candidates apart may be noise.
+    return float(np.var([curve[-1] for curve in apart.values()]))
 
 
 def _extrapolated(scores: np.ndarray, steps: Sequence[int], full: int) -> float:

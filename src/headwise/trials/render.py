@@ -22,6 +22,10 @@ COLUMNS = (
     "KV bytes at once."
 )
 
+#: The share of the training before which probabilities were worse than equal chances on recorded
+#: curves (``benchmarks.advice.trial_calibration``).
+RELIABLE_FROM = 0.25
+
 #: Half width of the bars of the predictions, in standard errors: 90 %.
 BARS = 1.645
 
@@ -38,15 +42,20 @@ def verdict(found: Trial) -> str:
 def remarks(found: Trial) -> list[str]:
     """What a reader must know besides."""
     lines = []
-    if not found.finished:
+    last = found.steps[-1]
+    if not found.finished and last < found.full:
         lines.append(
-            f"Time ran out at step {found.steps[-1]:,} of {found.full:,}: the scores at the full "
-            "length are extrapolated."
+            f"Time ran out at step {last:,} of {found.full:,}: the scores at the full length are "
+            "extrapolated."
         )
+    elif not found.finished:
+        lines.append("Time ran out before the other seeds: the answer rests on the first seed.")
     if any(one.steps < found.full for one in found.entrants):
+        lines.append("Geometries that stopped early are predicted from the first seed.")
+    if last < RELIABLE_FROM * found.full:
         lines.append(
-            "Geometries that stopped early are predicted. Probabilities stated before training "
-            "ends are not reliable: use them to choose what to train next."
+            "Probabilities stated before a quarter of the training are not reliable: use them to "
+            "choose what to train next."
         )
     cheaper = [
         one
@@ -122,9 +131,11 @@ def _curves(axes: Axes, found: Trial) -> None:
     for place, (one, curve) in enumerate(zip(found.entrants, found.curves, strict=True)):
         scores, look = np.array(curve, dtype=float), _look(place)
         steps, seeds = np.array(found.steps[: len(curve)]), scores.shape[1]
-        mean, spread = scores.mean(1), scores.std(1, ddof=1) / np.sqrt(seeds)
+        mean = scores.mean(1)
         axes.plot(steps, mean, lw=1.5, ms=3.5, label=name_of(one.geometry), **look)
-        axes.fill_between(steps, mean - spread, mean + spread, alpha=0.15, color=look["color"])
+        if seeds > 1:
+            spread = scores.std(1, ddof=1) / np.sqrt(seeds)
+            axes.fill_between(steps, mean - spread, mean + spread, alpha=0.15, color=look["color"])
         if one.steps < found.full:
             axes.plot(
                 [steps[-1], found.full], [mean[-1], one.predicted], ":", lw=1, c=look["color"]

@@ -51,7 +51,8 @@ class Trial:
         measure: What the score is, such as "error rate" or "loss".
         full: The length of training that was asked about.
         steps: Steps at which scores were taken.
-        curves: For each entrant, in order, its scores by look and seed.
+        curves: For each entrant, in order, its scores by look and seed. Those that were stopped
+            have the first seed only.
         finished: False if time ran out first.
 
     Example:
@@ -178,7 +179,7 @@ def answer(
     }
     entrants = []
     for name in order:
-        last = standing.curves[name][-1]
+        last = standing.scores(name)[-1]
         entrants.append(
             Entrant(
                 geometry=candidates[name],
@@ -192,7 +193,7 @@ def answer(
                 on_front=not any(_dominates(other, points[name]) for other in points.values()),
             )
         )
-    curves = tuple(tuple(map(tuple, standing.curves[name])) for name in order)
+    curves = tuple(tuple(map(tuple, standing.scores(name))) for name in order)
     steps = tuple(standing.steps)
     return Trial(tuple(entrants), measure, full, steps, curves, not standing.stopped)
 

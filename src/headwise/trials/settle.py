@@ -23,7 +23,7 @@ from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.own_models import OwnRunner, OwnTraining, Pair
 from headwise.trials.prediction import ADVISED_PRIOR, refuse_one_seed
 from headwise.trials.problems import Problem
-from headwise.trials.race import Limits, Runner, race
+from headwise.trials.race import Limits, Repeats, Runner, race
 from headwise.trials.result import Trial, answer
 from headwise.trials.sources import Frame, read_problem
 from headwise.trials.workers import (
@@ -35,6 +35,9 @@ from headwise.trials.workers import (
     cluster_of,
     settings_of,
 )
+
+#: In which order runs train; a standing of another order is refused.
+ORDER = "first seed first"
 
 #: The file of a trial's folder that says how far it has come.
 STANDING = "trial.json"
@@ -64,8 +67,8 @@ def trial(
 ) -> Trial:
     """Train head geometries side by side on your data and say which is best.
 
-    All candidates have the same seeds and the same data order. After each round the half with the
-    worse predicted scores stops.
+    All candidates train with the first seed, in the same data order. After each round the half
+    with the worse predicted scores stops. Those that are left train with the other seeds too.
 
     Args:
         inputs: Any source that ``advise`` takes, of images (b, channels, side, side), token ids
@@ -118,11 +121,11 @@ def trial(
     problem = read_problem(inputs, labels, Frame(task, depth, patch, size, length, tokenizer))
     entrants, prior = _entrants(problem, width, candidates, progress)
     sizes = {"seeds": tuple(seeds), "steps": steps, "batch": batch, "rate": float(rate)}
-    identity = f"{problem.identity} {list(entrants)} {width} {sizes}"
+    identity = f"{ORDER}: {problem.identity} {list(entrants)} {width} {sizes}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress, prior=prior)
-    contest = _Contest(entrants, steps, problem.measure, limits, folder)
+    contest = _Contest(entrants, tuple(seeds), steps, problem.measure, limits, folder)
     if cluster is None:
-        return contest.settled(_ensembles(problem, contest, device, sizes))
+        return contest.settled(partial(_ensembles, problem, contest, device, sizes))
     return contest.settled_on(cluster, device, partial(_built_in_spec, problem, sizes))
 
 
@@ -177,23 +180,24 @@ def trial_of(
     """
     entrants = named(candidates)
     told = [one for one in (build, batches) if isinstance(one, str)]
-    identity = f"{list(entrants)} {training} {told}"
+    identity = f"{ORDER}: {list(entrants)} {training} {told}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress)
-    contest = _Contest(entrants, training.steps, "loss", limits, folder)
-    make, draw = _function(build), _function(batches)
+    contest = _Contest(entrants, training.seeds, training.steps, "loss", limits, folder)
+    own = partial(OwnRunner, entrants, _function(build), _function(batches), training)
     with working_directory_importable():
-        runner = OwnRunner(entrants, make, draw, training, folder=contest.place)
+        own()  # refuses models and batches that cannot be trained, before a cluster is asked
         if cluster is None:
-            return contest.settled(runner)
+            return contest.settled(lambda seeds: own(seeds=seeds, folder=contest.place))
     _refuse_functions(told)
     return contest.settled_on(cluster, training.device, partial(_own_spec, told, training))
 
 
 @dataclass(frozen=True)
 class _Contest:
-    """Who competes, over how many steps, by which measure, within which limits and where."""
+    """Who competes, with which seeds and steps, by which measure, within which limits and where."""
 
     entrants: Mapping[str, HeadGeometry]
+    seeds: tuple[int, ...]
     steps: int
     measure: str
     limits: Limits
@@ -203,8 +207,11 @@ class _Contest:
     def place(self) -> Path | None:
         return None if self.folder is None else Path(self.folder)
 
-    def settled(self, runner: Runner) -> Trial:
-        standing = race(runner, list(self.entrants), self.steps, self.limits)
+    def settled(self, runner: Callable[[tuple[int, ...]], Runner]) -> Trial:
+        """Settle it with the runners of the first seed and of the others."""
+        first, others = self.seeds[:1], self.seeds[1:]
+        repeats = Repeats(len(others), partial(runner, others))
+        standing = race(runner(first), list(self.entrants), self.steps, self.limits, repeats)
         return answer(standing, self.entrants, self.steps, self.measure)
 
     def settled_on(
@@ -213,20 +220,26 @@ class _Contest:
         """Settle it on the workers of a cluster, which meet in the folder."""
         with closing(cluster_of(cluster, device, self.place)) as executor:
             assert self.place is not None
-            runner = WorkerRunner(self.entrants, spec_in(self.place.resolve()), executor)
-            return self.settled(runner)
+            spec = spec_in(self.place.resolve())
+            return self.settled(
+                lambda seeds: WorkerRunner(self.entrants, partial(spec, now=seeds), executor)
+            )
 
 
 def _ensembles(
-    problem: Problem, contest: _Contest, device: str, sizes: Mapping[str, Any]
+    problem: Problem,
+    contest: _Contest,
+    device: str,
+    sizes: Mapping[str, Any],
+    seeds: tuple[int, ...],
 ) -> EnsembleRunner:
-    """Train built-in models in this process."""
+    """Train built-in models with some of the seeds in this process."""
     place = contest.place
     return EnsembleRunner(
         contest.entrants,
         problem.build,
         problem.task(device),
-        settings_of(problem, device, **sizes),
+        settings_of(problem, device, **{**sizes, "seeds": seeds}),
         measure=problem.measure,
         path=None if place is None else place / "models.pt",
     )

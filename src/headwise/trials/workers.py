@@ -38,6 +38,8 @@ class TrainCandidate(Spec, frozen=True):
     steps: int
     rate: float
     until: int
+    #: The seeds of the trial that train now; all if empty.
+    now: tuple[int, ...] = ()
 
     @property
     def geometry(self) -> HeadGeometry:
@@ -77,9 +79,8 @@ class TrainBuiltIn(TrainCandidate, frozen=True):
                 f"expected the data of this trial in {self.folder}, got those of another",
                 hint="choose another folder",
             )
-        settings = settings_of(
-            found, device(), seeds=self.seeds, steps=self.steps, batch=self.batch, rate=self.rate
-        )
+        sizes = {"steps": self.steps, "batch": self.batch, "rate": self.rate}
+        settings = settings_of(found, device(), seeds=self.now or self.seeds, **sizes)
         return EnsembleRunner(
             {self.name: self.geometry},
             found.build,
@@ -106,7 +107,7 @@ class TrainOwn(TrainCandidate, frozen=True):
         )
         build, batches = function_named(self.build), function_named(self.batches)
         named = {self.name: self.geometry}
-        return OwnRunner(named, build, batches, training, folder=self.place)
+        return OwnRunner(named, build, batches, training, seeds=self.now, folder=self.place)
 
     @working_directory_importable()
     def ask(self) -> Row:
