@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.attention.grid import Grid
+from headwise.attention.grid import FARTHEST, Grid
+from headwise.checks import whole
 from headwise.errors import BadInputError, ParameterError
 
 
@@ -144,6 +145,9 @@ class Causal(_ByDistance):
         offset: Number of keys before the first query. With n queries and m keys of which the
             last n belong to the queries (a KV cache), it is m − n.
 
+    Raises:
+        ParameterError: The offset is more than 10⁹.
+
     Example:
         >>> Causal().allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).int()
         tensor([[1, 0],
@@ -151,6 +155,9 @@ class Causal(_ByDistance):
     """
 
     offset: int = 0
+
+    def __post_init__(self) -> None:
+        whole("`offset`", self.offset, -FARTHEST, FARTHEST)
 
     @property
     def name(self) -> str:
@@ -170,7 +177,7 @@ class SlidingWindow(_ByDistance):
         width: Number of positions, at least 1.
 
     Raises:
-        BadInputError: The width is less than 1.
+        ParameterError: The width is less than 1, or more than 10⁹.
 
     Example:
         >>> SlidingWindow(1).allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).int()
@@ -186,6 +193,7 @@ class SlidingWindow(_ByDistance):
                 f"expected a sliding window of width at least 1, got {self.width}",
                 hint="pass a larger width",
             )
+        whole("`width`", self.width, 1, FARTHEST)
 
     @property
     def name(self) -> str:
