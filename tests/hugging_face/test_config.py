@@ -1,6 +1,7 @@
 """Configs of many families, read as JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -171,3 +172,10 @@ def test_a_mutated_config_is_read_or_refused_in_one_line(config, changed):
         return
     assert found.geometry.parameters > 0
     assert found.context >= 2
+
+
+def test_a_config_without_end_is_refused():
+    if not Path("/dev/zero").exists():
+        pytest.skip("needs /dev/zero")
+    with pytest.raises(UnreadableFileError, match="expected a config of at most"):
+        read_config("/dev/zero")

@@ -44,6 +44,9 @@ USUAL_CONTEXT = 2048
 #: No field of a real config is larger; beyond this, costs are no longer numbers one can use.
 LARGEST = 10**12
 
+#: No config has more bytes; a file such as /dev/zero has no end.
+LONGEST = 2**26
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -138,7 +141,16 @@ def _fields(source: Any) -> tuple[dict[str, Any], str]:
 def read_fields(path: Path) -> dict[str, Any]:
     """Read the fields of a config.json."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(LONGEST + 1)
+        if len(content) > LONGEST:
+            raise UnreadableFileError(
+                f"{path}: expected a config of at most {LONGEST:,} bytes, got more",
+                hint="pass a config.json",
+            )
+        raw = json.loads(content.decode("utf-8"))
+    except UnreadableFileError:
+        raise
     except FileNotFoundError:
         raise UnreadableFileError(f"there is no file {path}", hint="pass a config.json") from None
     except OSError as error:

@@ -11,8 +11,7 @@ from headwise.errors import BadInputError
 #: transformers makes a module, or an entry of a list, for each of what these fields count. No
 #: model has more of them; a file of fifty bytes could ask for all time and memory.
 MOST = {
-    re.compile(r"labels$"): 100_000,
-    re.compile(r"experts$"): 10_000,
+    re.compile(r"(labels|experts)$"): 100_000,
     re.compile(r"(layers?|depths?|blocks|block_sizes|stages)$"): 2_000,
 }
 
