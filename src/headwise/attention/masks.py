@@ -145,9 +145,6 @@ class Causal(_ByDistance):
         offset: Number of keys before the first query. With n queries and m keys of which the
             last n belong to the queries (a KV cache), it is m − n.
 
-    Raises:
-        ParameterError: The offset is more than 10⁹.
-
     Example:
         >>> Causal().allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).int()
         tensor([[1, 0],
