@@ -218,3 +218,14 @@ def printed(program, source) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def test_an_account_without_a_home_folder_compiles_in_private(monkeypatch, source):
+    """A container with an unknown user ended in a RuntimeError."""
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert load(source).triple(5) == 15

@@ -14,7 +14,8 @@ from headwise.checks import one_of
 
 __all__ = ["MASK_NAME", "MaskName"]
 
-_PART = r"(none|causal(:\d+)?|window:[1-9]\d*)"
+# Nine digits: distances are 64-bit integers, and longer numbers would overflow in their sums.
+_PART = r"(none|causal(:[0-9]{1,9})?|window:[1-9][0-9]{0,8})"
 
 #: What the name of a mask looks like.
 MASK_NAME = re.compile(rf"{_PART}(\+{_PART})*")

@@ -66,15 +66,15 @@ def library(source: Path) -> ctypes.CDLL | None:
 def _cache_folder() -> Path | None:
     """Return the folder of compiled libraries, or None if others could write to it."""
     base = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(base) if base else Path.home() / ".cache") / "headwise"
     try:
+        folder = (Path(base) if base else Path.home() / ".cache") / "headwise"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not folder.is_symlink() and hasattr(os, "getuid"):
             if folder.stat().st_uid != os.getuid():
                 return None
             folder.chmod(0o700)
         return folder if _is_ours(folder) and os.access(folder, os.W_OK) else None
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: an account without a home folder
         return None
 
 

@@ -17,7 +17,7 @@ from headwise.attention import (
     logits,
     softmax_matrix,
 )
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 from headwise.spectra import count
 
 
@@ -271,3 +271,31 @@ def test_bad_input_is_refused_with_the_way_out(name):
     with pytest.raises(BadInputError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize(
+    ("q_power", "k_power"), [(-531, -531), (-540, -520), (-600, 500), (-540, 300), (-540, 539)]
+)
+def test_the_error_of_logits_covers_products_and_norms_that_underflow(q_power, k_power, mask):
+    """Norms became zero, the logits passed for exact, and rank 10 was certified as 20."""
+    rng = torch.Generator().manual_seed(0)
+    queries, keys = (torch.randn(20, 1, dtype=torch.float64, generator=rng) for _ in range(2))
+    wanted = logits(queries, keys, temperature=1.0, mask=mask)
+    scaled = queries * 2.0**q_power, keys * 2.0**k_power
+    found = logits(*scaled, temperature=2.0 ** (q_power + k_power), mask=mask)
+    moved = torch.where(wanted.values.isfinite(), (wanted.values - found.values).abs(), 0)
+    assert bool((moved.amax(-1) <= found.error).all())
+    assert bool((found.error > 0).all())
+    truth, count_ = count(wanted, 1e-8).item(), count(found, 1e-8).item()
+    assert count_.low <= int(truth) <= count_.high
+
+
+@pytest.mark.parametrize("name", ["window:99999999999999999999", "causal:" + "9" * 19])
+def test_a_mask_whose_number_overflows_is_refused(name):
+    """It ended in an OverflowError, or in a sum of distances that wrapped around."""
+    with pytest.raises(ParameterError, match="expected `mask` none, causal"):
+        as_mask(name)
+    kind = SlidingWindow if name.startswith("window") else Causal
+    with pytest.raises(ParameterError, match="1,000,000,000"):
+        kind(int(name.partition(":")[2]))

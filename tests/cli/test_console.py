@@ -20,3 +20,8 @@ def test_the_screen_is_the_output_stream(capsys):
     assert isinstance(console.screen(), Console)
     console.screen().print("hello")
     assert capsys.readouterr().out == "hello\n"
+
+
+def test_complaints_hold_no_commands_to_the_terminal(capsys):
+    console.complain("there is no file \x1b]0;title\x07\x1b[31mred\u202e.npy, σ ≥ ε")
+    assert capsys.readouterr().err == "headwise: there is no file ?]0;title??[31mred?.npy, σ ≥ ε\n"

@@ -75,6 +75,29 @@ def test_a_config_that_cannot_be_used_is_one_line(
     assert words in printed.err
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("model_type", [], "expected a name for model_type, got []"),
+        ("model_type", {"a": 1}, "expected a name for model_type, got {'a': 1}"),
+        ("num_hidden_layers", 10**9, "expected at most 2,000 for num_hidden_layers, got 1,000,000"),
+        ("num_labels", 10**9, "expected at most 100,000 for num_labels, got 1,000,000,000"),
+    ],
+)
+def test_a_config_that_cannot_be_meant_is_refused_at_once(
+    checkpoint, capsys, tmp_path, field, value, words
+):
+    """A list for a name read "unhashable type", and 10^9 layers were built one by one."""
+    other = tmp_path / "other"
+    shutil.copytree(checkpoint, other)
+    config = json.loads((other / "config.json").read_text()) | {field: value}
+    (other / "config.json").write_text(json.dumps(config))
+    code, printed = run(capsys, "scan", other, "--random", "--length", "8")
+    assert (code, len(printed.err.splitlines())) == (1, 1)
+    assert f"{other / 'config.json'}: {words}" in printed.err
+    assert "Error" not in printed.err
+
+
 @pytest.mark.parametrize("content", [b"", b"junk" * 100, None])
 def test_damaged_weights_are_one_line(checkpoint, capsys, tmp_path, content):
     other = tmp_path / "other"

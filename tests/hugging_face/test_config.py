@@ -1,6 +1,7 @@
 """Configs of many families, read as JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -136,6 +137,24 @@ def test_a_model_type_that_is_no_name_gets_one_clear_line(value):
         read_config(LLAMA | {"model_type": value})
 
 
+def test_a_name_in_a_part_that_is_none_gets_one_clear_line():
+    with pytest.raises(BadInputError, match="expected a name for model_type, got \\[\\]"):
+        read_config({"model_type": "llava", "text_config": LLAMA | {"model_type": []}})
+
+
+@pytest.mark.parametrize("count", [10**6, 10**12, 10**400])
+@pytest.mark.parametrize(
+    "name", ["num_labels", "num_hidden_layers", "n_layer", "num_local_experts", "decoder_layers"]
+)
+def test_counts_that_no_model_has_are_refused_at_once(name, count):
+    """transformers made a list of them: 47 bytes took all memory, for minutes."""
+    for config in ({"model_type": "bert", name: count}, {"text_config": {name: count}}):
+        with pytest.raises(BadInputError, match=rf"expected at most [\d,]+ for {name}, got"):
+            read_config(config)
+    with pytest.raises(BadInputError, match="expected at most 2,000 for depths, got 1,000,000"):
+        read_config({"model_type": "swin", "depths": [2, 10**6]})
+
+
 ODD = [None, True, 0, -1, 3, 2**70, 1.5, "8", "", [], [8], {}, {"a": 1}, [None], "llama"]
 FIELDS = sorted({name for config in models.ALL for name in config} | {"head_dim", "layer_types"})
 
@@ -153,3 +172,10 @@ def test_a_mutated_config_is_read_or_refused_in_one_line(config, changed):
         return
     assert found.geometry.parameters > 0
     assert found.context >= 2
+
+
+def test_a_config_without_end_is_refused():
+    if not Path("/dev/zero").exists():
+        pytest.skip("needs /dev/zero")
+    with pytest.raises(UnreadableFileError, match="expected a config of at most"):
+        read_config("/dev/zero")

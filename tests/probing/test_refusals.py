@@ -6,7 +6,7 @@ from torch import nn
 
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError, ParameterError
-from headwise.probing import RankMonitor, scan
+from headwise.probing import RankMonitor, scan, views
 from headwise.probing.head_count import head_count
 from headwise.probing.refusals import refuse_wrong_question
 from headwise.progress import NoProgress
@@ -132,3 +132,39 @@ def test_heads_are_counted_in_layers_without_a_config():
     assert head_count(encoder, None, None) == 6
     assert head_count(layer(), None, [0, 1]) == 2
     assert head_count(nn.Linear(2, 2), None, None) == 1
+
+
+def test_views_of_a_batch_that_is_not_unpacked_say_what_to_pass():
+    """It ended in the error of the model: AttributeError or TypeError."""
+    for batch in ({"input_ids": IDS}, transformers.BatchEncoding({"input_ids": IDS})):
+        for family in ("llama", "bert", "t5"):
+            with pytest.raises(BadInputError, match=r"could not run on .*; pass \*\*batch") as told:
+                views(tiny(transformers, family), batch)
+            assert "\n" not in str(told.value)
+    with pytest.raises(BadInputError, match=r"could not run on this batch: .*; check the batch"):
+        views(layer(), TOKENS, TOKENS, TOKENS, TOKENS, no_such=1)
+
+
+def test_a_model_that_takes_a_mapping_is_viewed():
+    class Taking(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = layer()
+
+        def forward(self, batch):
+            return self.inner(batch["tokens"])
+
+    assert list(views(Taking(), {"tokens": TOKENS})) == ["inner"]
+
+
+def test_the_nan_of_transformers_in_float64_is_named():
+    """The inputs were blamed: padding on the left is NaN in its softmax in float32."""
+    ids, mask = IDS[:, :4], torch.tensor([[1, 1, 1, 1], [0, 0, 1, 1]])
+    model = tiny(transformers, "llama").double()
+    with pytest.raises(BadInputError, match="use float32: the eager attention of transformers"):
+        scan(model, {"input_ids": ids, "attention_mask": mask})
+    assert scan(model.float(), {"input_ids": ids, "attention_mask": mask}).rows
+    with torch.no_grad():
+        model.model.layers[1].self_attn.q_proj.weight[0, 0] = torch.nan
+    with pytest.raises(BadInputError, match="check the inputs and the layers before it"):
+        scan(model, {"input_ids": ids, "attention_mask": mask})

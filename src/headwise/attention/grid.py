@@ -9,6 +9,9 @@ from torch import Tensor
 
 from headwise.errors import BadInputError
 
+#: No two tokens are further apart; sums of distances stay far within 64 bits.
+FARTHEST = 10**9
+
 
 @dataclass(frozen=True)
 class Grid:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwise.attention.grid import Grid
+from headwise.attention.grid import FARTHEST, Grid
+from headwise.checks import whole
 from headwise.errors import BadInputError, ParameterError
 
 
@@ -152,6 +153,9 @@ class Causal(_ByDistance):
 
     offset: int = 0
 
+    def __post_init__(self) -> None:
+        whole("`offset`", self.offset, -FARTHEST, FARTHEST)
+
     @property
     def name(self) -> str:
         """Return "causal", with the offset if there is one."""
@@ -170,7 +174,7 @@ class SlidingWindow(_ByDistance):
         width: Number of positions, at least 1.
 
     Raises:
-        BadInputError: The width is less than 1.
+        ParameterError: The width is less than 1, or more than 10⁹.
 
     Example:
         >>> SlidingWindow(1).allowed(Grid.whole(torch.Size([2, 2]), torch.device("cpu"))).int()
@@ -186,6 +190,7 @@ class SlidingWindow(_ByDistance):
                 f"expected a sliding window of width at least 1, got {self.width}",
                 hint="pass a larger width",
             )
+        whole("`width`", self.width, 1, FARTHEST)
 
     @property
     def name(self) -> str:

@@ -200,13 +200,16 @@ def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tenso
 def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
     """Return a bound on the error of each row of q·k/T: γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T.
 
-    It covers the inner product, the division and the norms themselves.
+    It covers the inner product, the division and the norms themselves, and for each of them the
+    numbers below the smallest normal one, which lose their digits or become zero.
     """
-    q_norm = torch.linalg.vector_norm(queries.double(), dim=-1)
-    k_norm = torch.linalg.vector_norm(keys.double(), dim=-1).amax(-1, keepdim=True)
+    size, tiny = queries.shape[-1] + 4, torch.finfo(torch.float64).smallest_normal
+    # A number whose square is below the smallest normal one is missing from a norm.
+    missing = math.sqrt(size * tiny)
+    q_norm = torch.linalg.vector_norm(queries.double(), dim=-1) + missing
+    k_norm = torch.linalg.vector_norm(keys.double(), dim=-1).amax(-1, keepdim=True) + missing
     u = unit_roundoff(torch.float64)
-    size = queries.shape[-1] + 4
-    arithmetic = size * u / (1 - size * u) * q_norm * k_norm
+    arithmetic = size * u / (1 - size * u) * q_norm * k_norm + size * tiny
     return (arithmetic + _hidden(queries, keys, q_norm, k_norm)) / temperature
 
 

@@ -80,6 +80,12 @@ class AttentionView:
         return Absolute(1e-8)
 
     @property
+    def has_empty_rows(self) -> bool:
+        """Whether the mask leaves a query without a key, as padding on the left does."""
+        allowed = self.mask.allowed(self._grid()) if self.mask.has_tensor else None
+        return allowed is not None and not bool(allowed.any(-1).all())
+
+    @property
     def shared_keys(self) -> Float[Tensor, "b h m s"]:
         """The keys, repeated so that every query head has its own."""
         return self.keys.repeat_interleave(self.queries.shape[1] // self.keys.shape[1], dim=1)

@@ -61,7 +61,9 @@ class UsageError(typer.TyperException):
 
 def complain(message: str) -> None:
     """Print one line on the error stream, whatever line breaks the message has."""
-    note("headwise: " + " ".join(message.split()))
+    line = " ".join(message.split())
+    # Names in files and paths may hold commands to the terminal.
+    note("headwise: " + "".join(each if each.isprintable() else "?" for each in line))
 
 
 def note(line: str) -> None:

@@ -20,6 +20,7 @@ from headwise.hugging_face.parts import (
     mask_of,
     task_of,
 )
+from headwise.hugging_face.plausible import refuse_implausible
 from headwise.hugging_face.sizes import (
     FIELDS,
     WINDOW,
@@ -42,6 +43,9 @@ USUAL_CONTEXT = 2048
 
 #: No field of a real config is larger; beyond this, costs are no longer numbers one can use.
 LARGEST = 10**12
+
+#: No config has more bytes; a file such as /dev/zero has no end.
+LONGEST = 2**26
 
 
 @dataclass(frozen=True)
@@ -91,11 +95,7 @@ def read_config(source: Path | str | Mapping[str, Any] | Any) -> ModelConfig:
     64
     """
     raw, name = _fields(source)
-    if not isinstance(raw.get("model_type", ""), str | None):
-        raise BadInputError(
-            f"{name}: expected a name for model_type, got {raw['model_type']!r}",
-            hint='write for example "model_type": "llama"',
-        )
+    refuse_implausible(raw, name)
     judged = judged_part(raw)
     if judged is None:
         judged = judged_part(raw := _with_defaults(raw))
@@ -135,12 +135,22 @@ def _fields(source: Any) -> tuple[dict[str, Any], str]:
         )
     path = Path(source)
     path = path / "config.json" if path.is_dir() else path
-    return _loaded(path), str(path)
+    return read_fields(path), str(path)
 
 
-def _loaded(path: Path) -> dict[str, Any]:
+def read_fields(path: Path) -> dict[str, Any]:
+    """Read the fields of a config.json."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(LONGEST + 1)
+        if len(content) > LONGEST:
+            raise UnreadableFileError(
+                f"{path}: expected a config of at most {LONGEST:,} bytes, got more",
+                hint="pass a config.json",
+            )
+        raw = json.loads(content.decode("utf-8"))
+    except UnreadableFileError:
+        raise
     except FileNotFoundError:
         raise UnreadableFileError(f"there is no file {path}", hint="pass a config.json") from None
     except OSError as error:

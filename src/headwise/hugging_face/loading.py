@@ -17,6 +17,8 @@ import torch
 from torch import nn
 
 from headwise.errors import BadInputError, HeadwiseError, TooLargeError, needs_extra
+from headwise.hugging_face.config import read_fields
+from headwise.hugging_face.plausible import refuse_implausible
 from headwise.memory import available_bytes, readable_bytes
 
 #: A model on the hub: a name, or an owner and a name.
@@ -159,6 +161,7 @@ def transformers() -> Any:
 
 def parameter_count(config: Any) -> int:
     """Return the number of parameters, from the shapes alone."""
+    refuse_implausible(config.to_dict(), type(config).__name__)
     with torch.device("meta"):
         made = transformers().AutoModel.from_config(config)
     return sum(each.numel() for each in made.parameters())
@@ -210,6 +213,9 @@ def from_pretrained(source: Source, kind: Any, what: str = "a checkpoint", **mor
     given = source.arguments()
     if source.folder is None and not _hub_answers():
         given["local_files_only"] = True  # in the cache, or nowhere
+    config = None if source.folder is None else source.folder / "config.json"
+    if source.gguf is None and config is not None and config.is_file():
+        refuse_implausible(read_fields(config), str(config))
     with _loading(source, what):
         return kind.from_pretrained(source.place, **given, **more)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from headwise.attention.layer import Attention
 from headwise.attention.view import AttentionMaps, AttentionView
 from headwise.errors import BadInputError, TooLargeError
 from headwise.hugging_face.reading import Attends, Report, hugging_face_models, read_hugging_face
+from headwise.probing.refusals import CHECK_BATCH, one_line_if_unfit
 from headwise.probing.torch_layers import read_fused_calls, read_multihead_attention
 
 #: What is read of a layer: queries and keys or, where they cannot be read, attention maps.
@@ -192,7 +193,7 @@ def views(model: nn.Module, *inputs: Any, limit_bytes: int = 2**30, **named: Any
         ``AttentionMaps`` where queries and keys cannot be read.
 
     Raises:
-        BadInputError: No attention layer could be read.
+        BadInputError: No attention layer could be read, or the model cannot be called so.
         TooLargeError: The views exceed ``limit_bytes``.
 
     Example:
@@ -201,7 +202,9 @@ def views(model: nn.Module, *inputs: Any, limit_bytes: int = 2**30, **named: Any
         ['']
     """
     kept = Keep(limit_bytes)
-    with capture(model, kept):
+    mapped = any(isinstance(each, Mapping) for each in inputs)
+    hint = "pass **batch: a mapping is unpacked into arguments" if mapped else CHECK_BATCH
+    with one_line_if_unfit(model, lambda: False, hint), capture(model, kept):
         model(*inputs, **named)
     return {name: found[-1] for name, found in kept.views.items()}
 

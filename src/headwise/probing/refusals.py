@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from headwise.attention.view import AttentionMaps, AttentionView
@@ -56,9 +57,13 @@ def refuse_not_finite(name: str, view: AttentionView | AttentionMaps) -> None:
     if isinstance(view, AttentionView) and view.values is not None:
         read = (*read, view.values)
     if not all(bool(tensor.isfinite().all()) for tensor in read):
+        padded = isinstance(view, AttentionView) and view.has_empty_rows
         raise BadInputError(
             f"expected finite activations, got NaN or infinity in layer {name!r}",
-            hint="check the inputs and the layers before it",
+            hint="use float32: the eager attention of transformers gives NaN for float64 models "
+            "with padding on the left"
+            if padded and view.dtype == torch.float64
+            else "check the inputs and the layers before it",
         )
 
 
@@ -96,8 +101,14 @@ def _listed(absent: list[Any]) -> str:
     return shown + (" and more" if len(absent) > 3 else "")
 
 
+#: What to do if a model cannot be called with a batch.
+CHECK_BATCH = "check the batch; a model with two towers needs text and images together"
+
+
 @contextmanager
-def one_line_if_unfit(model: nn.Module, measuring: Callable[[], bool]) -> Iterator[None]:
+def one_line_if_unfit(
+    model: nn.Module, measuring: Callable[[], bool], hint: str = CHECK_BATCH
+) -> Iterator[None]:
     """Say in one line that a model cannot be called with a batch; our own errors pass."""
     try:
         yield
@@ -109,5 +120,5 @@ def one_line_if_unfit(model: nn.Module, measuring: Callable[[], bool]) -> Iterat
         reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
         raise BadInputError(
             f"{type(model).__name__} could not run on this batch: {reason[:200].rstrip('.')}",
-            hint="check the batch; a model with two towers needs text and images together",
+            hint=hint,
         ) from error
