@@ -2,8 +2,8 @@
 
     python -m benchmarks.attack --minutes 6 --seed 0 --record benchmarks/records/attack.json
 
-The minutes are shared out over certified counts, damaged files, kills, disks, processes and the
-page. The exit code is 1 if anything was wrong, lost, or ended in a traceback.
+The minutes are shared out over certified counts, damaged files, kills, compiled code, disks,
+processes and the page. The exit code is 1 if anything was wrong, lost, or ended in a traceback.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from headwise.runs.provenance import code_version
 
 #: Part -> module with its options, and its share of the minutes.
 PARTS = {
-    "certificates": ("benchmarks.attack.certificates", 0.15),
+    "certificates": ("benchmarks.attack.certificates", 0.1),
+    "queries and keys": ("benchmarks.attack.certificates --aim pairs --largest 30", 0.05),
     "deflation": ("benchmarks.attack.certificates --aim deflation", 0.05),
     "near-hardmax": ("benchmarks.attack.certificates --aim near-hardmax", 0.05),
     "files": ("benchmarks.attack.files", 0.2),
     "kills": ("benchmarks.attack.kills", 0.25),
-    "disks": ("benchmarks.attack.disks", 0.1),
+    "compiled code": ("benchmarks.attack.compiled", 0.05),
+    "disks": ("benchmarks.attack.disks", 0.05),
     "processes": ("benchmarks.attack.processes", 0.1),
     "page": ("benchmarks.attack.page", 0.1),
 }

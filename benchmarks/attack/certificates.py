@@ -1,7 +1,8 @@
 """Attack the certified counts: every method against integer arithmetic, on matrices that hurt.
 
 Run `python -m benchmarks.attack.certificates --minutes 3`. With `--aim deflation` or `--aim
-near-hardmax` the matrices are those of `remainders`, up to `--largest`. A count is wrong when the
+near-hardmax` the matrices are those of `remainders`, up to `--largest`; with `--aim pairs` headwise
+is given the queries and keys of `pairs`. A count is wrong when the
 exact number of singular values lies outside its interval, or when δ is no finite number while the
 interval claims to know something. The exit code is 1 if any count is wrong.
 """
@@ -25,6 +26,7 @@ import scipy.special
 import torch
 from benchmarks.attack.matrices import LOGITS, MATRICES, tolerances
 from benchmarks.attack.oracle import clear_count, exact_count, exact_softmax_count
+from benchmarks.attack.pairs import Pair
 from benchmarks.attack.remainders import Remainder
 
 from headwise import native
@@ -46,6 +48,10 @@ MOST_FAILURES = 100
 AIMED = {
     "deflation": ("deflation", "deflation once", "inertia", "svd"),
     "near-hardmax": ("near-hardmax", "near-hardmax without machine code", "cheapest", "deflation"),
+    "pairs": (
+        *("cheapest", "near-hardmax", "near-hardmax without machine code"),
+        *("dense", "svd", "inertia", "measure"),
+    ),
 }
 
 #: Which matrices are tried: every family, or those made for one method.
@@ -81,6 +87,11 @@ class Target:
     softmax: bool
     aimed: Remainder | None = None
 
+    @property
+    def most(self) -> int:
+        """The largest count that there can be."""
+        return min(self.given.shape)
+
     def tolerances(self, values: np.ndarray) -> Iterable[float]:
         """Where to count, given approximate singular values."""
         rng = np.random.default_rng([self.seed, 1])
@@ -107,8 +118,10 @@ class Target:
         return (exact_softmax_count if self.softmax else exact_count)(self.given, epsilon)
 
 
-def target(seed: int, largest: int, aim: str = "all") -> Target:
+def target(seed: int, largest: int, aim: str = "all") -> Target | Pair:
     """The matrix with this number: family, size and entries all follow from it."""
+    if aim == "pairs":
+        return Pair.numbered(seed, largest)
     if aim != "all":
         aimed = Remainder.numbered(seed, largest, aim)
         return Target(aimed.family, seed, aimed.matrix, softmax=False, aimed=aimed)
@@ -184,13 +197,11 @@ def is_wrong(low: int, high: int, delta: float, truth: int, most: int) -> bool:
     return not (math.isfinite(delta) and delta >= 0) and (low, high) != (0, most)
 
 
-def attack(one: Target, device: str, checked: Counter[str]) -> Iterator[Wrong]:
+def attack(one: Target | Pair, device: str, checked: Counter[str]) -> Iterator[Wrong]:
     """Ask every method at several tolerances; yield what is wrong."""
     values = one.approximate_values()
     source = one.source(device)
-    ways = methods()
-    if one.aimed is not None:
-        ways = {name: ways[name] for name in AIMED[one.aimed.aim]}
+    ways = _asked(one)
     for epsilon in one.tolerances(values):
         truth = one.truth(epsilon, values)
         for name, ask in ways.items():
@@ -205,8 +216,17 @@ def attack(one: Target, device: str, checked: Counter[str]) -> Iterator[Wrong]:
             low, high, delta = int(found.low), int(found.high), float(found.delta)
             checked[name] += 1
             checked["exact"] += low == high
-            if is_wrong(low, high, delta, truth, min(one.given.shape)):
+            if is_wrong(low, high, delta, truth, one.most):
                 yield Wrong(one.family, one.seed, name, epsilon, truth, low, high, delta)
+
+
+def _asked(one: Target | Pair) -> dict[str, Method]:
+    """The methods that are asked about a matrix."""
+    ways = methods()
+    if isinstance(one, Target) and one.aimed is None:
+        return ways
+    aim = "pairs" if isinstance(one, Pair) or one.aimed is None else one.aimed.aim
+    return {name: ways[name] for name in AIMED[aim]}
 
 
 @dataclass

@@ -47,18 +47,30 @@ def exact_softmax_count(logits: np.ndarray, epsilon: float) -> int:
     return _count(_softmax_gram(logits.tobytes(), logits.shape), SPARE_BITS, epsilon)
 
 
+def exact_count_of_weights(logits: np.ndarray, epsilon: float) -> int:
+    """The same for logits of any precision: numbers of mpmath, None for a hidden entry."""
+    return _count(_gram(_weights(logits)), SPARE_BITS, epsilon)
+
+
 @lru_cache(maxsize=1)
 def _softmax_gram(content: bytes, shape: tuple[int, int]) -> np.ndarray:
     """The Gram matrix of softmax weights; one matrix is counted at several tolerances."""
-    logits = np.frombuffer(content).reshape(shape)
-    weights = np.empty(shape, dtype=object)
+    logits = np.empty(shape, dtype=object)
+    for at, x in np.ndenumerate(np.frombuffer(content).reshape(shape)):
+        logits[at] = None if x == -math.inf else mpmath.mpf(float(x))
+    return _gram(_weights(logits))
+
+
+def _weights(logits: np.ndarray) -> np.ndarray:
+    """The row-wise softmax as integers, in units of 2^-SPARE_BITS."""
+    weights = np.empty(logits.shape, dtype=object)
     with mpmath.workprec(SPARE_BITS):
         for row, out in zip(logits, weights, strict=True):
-            top = mpmath.mpf(float(row.max()))
-            parts = [mpmath.exp(mpmath.mpf(float(x)) - top) for x in row]
+            top = max(x for x in row if x is not None)
+            parts = [mpmath.mpf(0) if x is None else mpmath.exp(x - top) for x in row]
             total = mpmath.fsum(parts)
             out[:] = [int(mpmath.ldexp(part / total, SPARE_BITS)) for part in parts]
-    return _gram(weights)
+    return weights
 
 
 def clear_count(values: np.ndarray, epsilon: float, doubt: float) -> int | None:

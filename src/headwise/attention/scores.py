@@ -204,13 +204,20 @@ def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
     numbers below the smallest normal one, which lose their digits or become zero.
     """
     size, tiny = queries.shape[-1] + 4, torch.finfo(torch.float64).smallest_normal
-    # A number whose square is below the smallest normal one is missing from a norm.
-    missing = math.sqrt(size * tiny)
-    q_norm = torch.linalg.vector_norm(queries.double(), dim=-1) + missing
-    k_norm = torch.linalg.vector_norm(keys.double(), dim=-1).amax(-1, keepdim=True) + missing
+    q_norm, k_norm = _norms(queries), _norms(keys).amax(-1, keepdim=True)
     u = unit_roundoff(torch.float64)
     arithmetic = size * u / (1 - size * u) * q_norm * k_norm + size * tiny
     return (arithmetic + _hidden(queries, keys, q_norm, k_norm)) / temperature
+
+
+def _norms(rows: Tensor) -> Tensor:
+    """Return a bound on the norm of each row that squares beyond either end do not spoil."""
+    size, exact = rows.shape[-1], rows.double()
+    # A number whose square is below the smallest normal one is missing from a norm; one whose
+    # square is above the largest makes it infinite.
+    missing = math.sqrt(size * torch.finfo(torch.float64).smallest_normal)
+    largest = math.sqrt(size) * exact.abs().amax(-1) if size else 0.0
+    return torch.linalg.vector_norm(exact, dim=-1).clamp(max=largest) + missing
 
 
 def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Tensor:

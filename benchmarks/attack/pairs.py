@@ -1,0 +1,181 @@
+"""Queries and keys made to mislead a count: the products round, underflow, overflow and cancel.
+
+The exact answer starts from the queries and keys themselves, so it also judges the bound on the
+rounding of q·k/T, which counts of given logits never see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import mpmath
+import numpy as np
+import scipy.linalg
+import scipy.special
+import torch
+from benchmarks.attack.matrices import tolerances
+from benchmarks.attack.oracle import SPARE_BITS, clear_count, exact_count_of_weights
+
+from headwise.attention import logits
+from headwise.spectra import LogWeights
+
+Generator = np.random.Generator
+
+#: Queries (n, d), keys (m, d) and the temperature.
+Given = tuple[np.ndarray, np.ndarray, float]
+
+#: Tolerances tried on each pair.
+TOLERANCES = 4
+
+#: Approximate singular values are believed when ε is this many times their error away from them.
+BELIEF = 1e4
+
+
+def _tokens(rng: Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    d = int(rng.integers(1, 17))
+    q, k = (rng.standard_normal((n, d)) for _ in range(2))
+    return q, k
+
+
+def plain(rng: Generator, n: int) -> Given:
+    """A random head from soft to sharp."""
+    q, k = _tokens(rng, n)
+    return 10.0 ** rng.uniform(-1, 2) * q, k, math.sqrt(q.shape[1])
+
+
+def tiny(rng: Generator, n: int) -> Given:
+    """Products that underflow, and a temperature that brings them back."""
+    q, k = _tokens(rng, n)
+    power = int(rng.integers(-537, -490))
+    return np.ldexp(q, power), np.ldexp(k, power), math.ldexp(1.0, max(2 * power, -1074))
+
+
+def lopsided(rng: Generator, n: int) -> Given:
+    """Queries near the largest numbers and keys near the smallest, or the other way round."""
+    q, k = _tokens(rng, n)
+    power = int(rng.integers(900, 1015)) * int(rng.choice([-1, 1]))
+    return np.ldexp(q, power), np.ldexp(k, -power), 1.0
+
+
+def huge(rng: Generator, n: int) -> Given:
+    """Products near the largest number, and a temperature of that size."""
+    q, k = _tokens(rng, n)
+    power = int(rng.integers(400, 505))
+    return np.ldexp(q, power), np.ldexp(k, power), math.ldexp(1.0, 2 * power)
+
+
+def cancelling(rng: Generator, n: int) -> Given:
+    """Large terms that cancel: what is left of q·k are its last digits."""
+    q, k = _tokens(rng, n)
+    large = 10.0 ** rng.uniform(2, 9)
+    a, b = (np.round(large * rng.standard_normal((n, 1))) for _ in range(2))
+    return np.hstack([q, a, a]), np.hstack([k, b, -b]), 1.0
+
+
+def graded(rng: Generator, n: int) -> Given:
+    """Dimensions of very different size."""
+    q, k = _tokens(rng, n)
+    scale = 10.0 ** rng.uniform(-12, 3, q.shape[1])
+    return q * scale, k, 1.0
+
+
+def repeated(rng: Generator, n: int) -> Given:
+    """Tokens that occur several times, some moved in their last digits."""
+    q, k = _tokens(rng, n)
+    k = k[rng.integers(0, n, n)] * np.where(rng.random((n, 1)) < 0.3, 1 + 1e-15, 1.0)
+    return 10.0 ** rng.uniform(-1, 2) * q[rng.integers(0, n, n)], k, math.sqrt(q.shape[1])
+
+
+def short(rng: Generator, n: int) -> Given:
+    """Numbers that float32 and bfloat16 hold exactly: their rounding hides many other pairs."""
+    q, k, temperature = plain(rng, n)
+    store = torch.bfloat16 if rng.random() < 0.5 else torch.float32
+    both = (torch.from_numpy(part).to(store).double().numpy() for part in (q, k))
+    return *both, temperature
+
+
+PAIRS: dict[str, Callable[[Generator, int], Given]] = {
+    family.__name__: family
+    for family in (plain, tiny, lopsided, huge, cancelling, graded, repeated, short)
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Queries and keys, what to divide by, and whether later keys are hidden."""
+
+    family: str
+    seed: int
+    queries: np.ndarray
+    keys: np.ndarray
+    temperature: float
+    causal: bool
+    dtype: torch.dtype
+
+    @classmethod
+    def numbered(cls, seed: int, largest: int) -> Pair:
+        """The pair with this number: family, size and entries all follow from it."""
+        rng = np.random.default_rng([seed, 2])
+        name = list(PAIRS)[seed % len(PAIRS)]
+        queries, keys, temperature = PAIRS[name](rng, int(rng.integers(1, largest + 1)))
+        dtype = _narrowest(queries, keys) if name == "short" else torch.float64
+        return cls(name, seed, queries, keys, temperature, bool(rng.random() < 0.3), dtype)
+
+    @property
+    def most(self) -> int:
+        """The largest count that there can be."""
+        return min(len(self.queries), len(self.keys))
+
+    def source(self, device: str) -> LogWeights:
+        """What headwise is asked about."""
+        both = (torch.from_numpy(x).to(device, self.dtype) for x in (self.queries, self.keys))
+        mask = "causal" if self.causal else "none"
+        return logits(*both, temperature=self.temperature, mask=mask)
+
+    @cached_property
+    def exact_logits(self) -> np.ndarray:
+        """q·k/T to ``SPARE_BITS`` bits, None where a key is hidden."""
+        found = np.empty((len(self.queries), len(self.keys)), dtype=object)
+        with mpmath.workprec(SPARE_BITS):
+            q, k = (_numbers(part) for part in (self.queries, self.keys))
+            below = mpmath.mpf(self.temperature)
+            for i, j in np.ndindex(found.shape):
+                hidden = self.causal and j > i
+                found[i, j] = None if hidden else mpmath.fdot(q[i], k[j]) / below
+        return found
+
+    def approximate_values(self) -> np.ndarray:
+        """Singular values by LAPACK's gesvd, which headwise does not call."""
+        return scipy.linalg.svdvals(scipy.special.softmax(self._rounded, -1), check_finite=False)
+
+    def tolerances(self, values: np.ndarray) -> Iterable[float]:
+        """Where to count, given approximate singular values."""
+        return tolerances(np.random.default_rng([self.seed, 1]), values, TOLERANCES)
+
+    def truth(self, epsilon: float, values: np.ndarray) -> int:
+        """The exact count."""
+        reach = 1 + float(np.abs(self._rounded[np.isfinite(self._rounded)]).max())
+        doubt = BELIEF * math.sqrt(max(self._rounded.shape)) * 2.0**-53 * reach
+        known = clear_count(values, epsilon, doubt * float(values.max()))
+        return exact_count_of_weights(self.exact_logits, epsilon) if known is None else known
+
+    @cached_property
+    def _rounded(self) -> np.ndarray:
+        return np.array(
+            [[-math.inf if x is None else float(x) for x in row] for row in self.exact_logits]
+        )
+
+
+def _numbers(part: np.ndarray) -> list[list[mpmath.mpf]]:
+    return [[mpmath.mpf(float(x)) for x in row] for row in part]
+
+
+def _narrowest(*parts: np.ndarray) -> torch.dtype:
+    """The shortest type that holds these numbers exactly."""
+    for dtype in (torch.bfloat16, torch.float32):
+        if all(np.array_equal(torch.from_numpy(x).to(dtype).double().numpy(), x) for x in parts):
+            return dtype
+    return torch.float64
