@@ -87,7 +87,7 @@ def test_advice_that_is_the_usual_geometry_claims_no_evidence(headwise, tmp_path
     np.save(tmp_path / "t.npy", tokens)
     out = " ".join(headwise("advise", tmp_path / "t.npy", "--task", "classify").out.split())
     assert "Use 1 head of rank 64" in out
-    assert "The rank that is enough leads to the usual geometry." in out
+    assert "The rule chooses the usual geometry." in out
     assert "above the usual geometry" not in out
 
 
