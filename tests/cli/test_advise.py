@@ -100,7 +100,7 @@ def test_any_shape_is_offered_only_where_it_changes_the_rank(headwise):
 
 def test_explain_shows_curves_and_every_finding(headwise):
     out = headwise("advise", "--length", 128, "--width", 64, "--explain").out
-    assert "head dimension" in out and "Lookup" in out and "FLOPs per token" in out
+    assert "head dimension" in out and "Lookup" in out and "FLOPs: per token" in out
     assert max(map(len, out.splitlines())) <= 80
 
 

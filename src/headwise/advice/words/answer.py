@@ -175,7 +175,7 @@ def notes(answer: Answer) -> list[str]:
         f"in {dimension} dimensions (heads paper; 0.5 without attention). 0: one head can be "
         f"exact. Training took a rank of {MARGIN} times the effective dimension to get there; "
         "below that, ≥ 0 is shown.",
-        f"FLOPs per token: at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
+        f"FLOPs: per token, at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
         "in 16-bit numbers.",
     ]
 
