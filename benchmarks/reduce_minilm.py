@@ -41,7 +41,7 @@ def main() -> None:
             continue
         start = time.process_time()
         found = reduce_model(asked.model, text, Budget(kv_bytes="50%"), settings)
-        row = {"sample": sample, **found.as_dict(), "seconds": time.process_time() - start}
+        row = {"sample": sample, **found.as_json(), "seconds": time.process_time() - start}
         row |= {"made_by": provenance(asked.device, "float32", settings.seed)}
         print(sample, found.after, flush=True)
         with asked.rows.open("a") as out:

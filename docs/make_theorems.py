@@ -8,10 +8,10 @@ from headwise.theory.theorems import STATEMENTS, Check, Source, Statement
 
 _HEADER = """# Theorems
 
-Every statement of the two papers that can be checked, and those of this project. Each has a
-simulation that satisfies the hypothesis and must satisfy the conclusion, and a violator that
-breaks the hypothesis and must break the conclusion. Where all that falls is a
-computable bound that implies the conclusion, the entry says so. "Tried" has their sizes. "Ours" is
+This page checks every statement of the two papers that can be checked, and those of this project.
+Each has two simulations. The first satisfies the hypothesis, and the conclusion must hold. The
+second, the *violator*, breaks the hypothesis, and the conclusion must fail. If the violator breaks
+only a bound that implies the conclusion, the entry says so. "Tried" has the sizes. "Ours" is
 printed in neither paper.
 
 This page is written by `python docs/make_theorems.py`; a test keeps it up to date. Numbers with ±

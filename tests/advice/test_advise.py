@@ -95,6 +95,12 @@ def test_every_source_gives_the_same_answer(source, answer):
     )
 
 
+def test_images_of_bytes_are_advised_as_the_same_images_of_floats():
+    images = torch.randint(256, (20, 3, 8, 8), generator=torch.Generator().manual_seed(0)).byte()
+    of_bytes = advise(images, width=16, task="classify")
+    assert of_bytes.best == advise(images.float() / 255, width=16, task="classify").best
+
+
 def test_text_and_images_are_read_in_python():
     text = advise(["one two three four"] * 60, width=16, length=8)
     assert text.evidence.learned and text.evidence.length == 8

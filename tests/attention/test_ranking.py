@@ -1,6 +1,7 @@
 """``rank`` in Python: every kind of input, and the same parameters as the command."""
 
 import inspect
+import json
 
 import numpy as np
 import pytest
@@ -114,3 +115,11 @@ def test_a_frame_has_one_row_per_matrix():
     frame = headwise.rank(torch.eye(3).double().expand(2, 3, 3)).to_frame()
     assert list(frame["low"]) == [3, 3]
     assert {"index", "high", "delta", "method", "reason", "effective_rank"} <= set(frame)
+
+
+def test_a_result_is_written_as_json_with_one_object_per_matrix():
+    found = headwise.rank(torch.eye(3).double().expand(2, 3, 3))
+    written = json.loads(json.dumps(found.as_json()))
+    assert [one["index"] for one in written] == [[0], [1]]
+    assert written[0]["rank"] == {"low": 3, "high": 3} and written[0]["shape"] == [3, 3]
+    assert "index" not in headwise.rank(torch.eye(3).double()).as_json()[0]

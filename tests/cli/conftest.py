@@ -69,7 +69,7 @@ def files(tmp_path):
     np.save(tmp_path / "nan.npy", np.full((2, 5, 4), np.nan))
     np.save(tmp_path / "one.npy", np.random.default_rng(0).random((2, 1, 4)))
     np.save(tmp_path / "ids.npy", np.arange(50).reshape(5, 10))
-    np.save(tmp_path / "images.npy", np.zeros((5, 3, 8, 8), dtype=np.uint8))
+    np.save(tmp_path / "images.npy", np.zeros((5, 3, 8, 8), dtype=np.int64))
     (tmp_path / "damaged.npy").write_bytes(b"\x93NUMPY nothing")
     (tmp_path / "empty.txt").write_text(" ")
     (tmp_path / "small.json").write_text('{"hidden_size": 64, "n_head": 4}')

@@ -87,7 +87,7 @@ def test_advice_that_is_the_usual_geometry_claims_no_evidence(headwise, tmp_path
     np.save(tmp_path / "t.npy", tokens)
     out = " ".join(headwise("advise", tmp_path / "t.npy", "--task", "classify").out.split())
     assert "Use 1 head of rank 64" in out
-    assert "The rank that is enough leads to the usual geometry." in out
+    assert "The rule chooses the usual geometry." in out
     assert "above the usual geometry" not in out
 
 
@@ -100,7 +100,7 @@ def test_any_shape_is_offered_only_where_it_changes_the_rank(headwise):
 
 def test_explain_shows_curves_and_every_finding(headwise):
     out = headwise("advise", "--length", 128, "--width", 64, "--explain").out
-    assert "head dimension" in out and "Lookup" in out and "FLOPs per token" in out
+    assert "head dimension" in out and "Lookup" in out and "FLOPs: per token" in out
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -53,7 +53,17 @@ def test_the_result_says_what_was_cut(saved):
     assert found.speed[1].cache_bytes == found.kv_bytes[1]
     assert found.speed[0].cache_bytes == found.kv_bytes[0]
     assert found.curve[0].kv_bytes > found.kv_bytes[1]
-    assert json.loads(json.dumps(found.as_dict()))["folder"] == str(folder)
+    assert json.loads(json.dumps(found.as_json()))["folder"] == str(folder)
+
+
+def test_the_result_is_short_and_gives_a_frame_and_a_figure(saved, tmp_path):
+    _, found, _ = saved
+    assert len(repr(found)) < 300
+    frame = found.to_frame()
+    assert len(frame) == len(found.cuts) and list(frame["rank"]) == [c.rank for c in found.cuts]
+    axes = found.plot(tmp_path / "scores.png").axes[0]
+    assert axes.get_xlabel() == "KV bytes, % of the original"
+    assert (tmp_path / "scores.png").exists()
 
 
 @torch.no_grad()

@@ -106,6 +106,35 @@ class Ranks:
             for row in self.rows
         )
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return one object per matrix, with values that JSON can write.
+
+        Returns:
+            The fields that ``headwise rank --json`` prints, except ``inputs``.
+        """
+        common = {
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "shape": list(self.shape[-2:]),
+            "temperature": self.temperature,
+            "mask": self.mask,
+        }
+        return [
+            ({"index": list(row.index)} if row.index else {})
+            | {
+                "rank": {"low": row.rank.low, "high": row.rank.high},
+                "method": row.rank.method,
+                "delta": row.rank.delta,
+                "reason": row.rank.reason,
+                "tolerance": row.tolerance,
+                "stable_rank": row.stable_rank,
+                "effective_rank": row.effective_rank,
+                "energy_rank_90": row.energy_rank_90,
+                "energy_rank_99": row.energy_rank_99,
+            }
+            | common
+            for row in self.rows
+        ]
+
     def plot(self, file: str | Path | None = None) -> Any:
         """Draw the singular values, and the tolerance as a dashed line.
 

@@ -212,12 +212,11 @@ def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
 
 def _norms(rows: Tensor) -> Tensor:
     """Return a bound on the norm of each row that squares beyond either end do not spoil."""
-    size, exact = rows.shape[-1], rows.double()
-    # A number whose square is below the smallest normal one is missing from a norm; one whose
-    # square is above the largest makes it infinite.
-    missing = math.sqrt(size * torch.finfo(torch.float64).smallest_normal)
-    largest = math.sqrt(size) * exact.abs().amax(-1) if size else 0.0
-    return torch.linalg.vector_norm(exact, dim=-1).clamp(max=largest) + missing
+    # Divided by the largest number of its row, no square overflows, and squares that underflow are
+    # far below the rounding of the sum.
+    exact, tiny = rows.double(), torch.finfo(torch.float64).smallest_normal
+    largest = exact.abs().amax(-1, keepdim=True).clamp(min=tiny)
+    return largest.squeeze(-1) * torch.linalg.vector_norm(exact / largest, dim=-1) + tiny
 
 
 def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Tensor:

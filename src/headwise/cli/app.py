@@ -3,8 +3,8 @@
 | exit code | meaning |
 |---|---|
 | 0 | done, or the reader of a pipe (``| head``) has seen enough |
-| 1 | the command is right, but a file, the data or the machine stands in the way |
-| 2 | the command is wrong: an option is unknown, out of range or does not go with another |
+| 1 | a problem with a file, the data or the machine |
+| 2 | wrong usage: an option is unknown, out of range or does not go with another |
 | 130 | stopped by Ctrl-C |
 """
 
@@ -72,8 +72,8 @@ def root(
 ) -> None:
     """How many attention heads, of what rank, does this Transformer need on this data?
 
-    Start with headwise advise. Exit codes: 0 done; 1 a file, the data or the machine stands in the
-    way; 2 the command is wrong; 130 stopped by Ctrl-C.
+    Start with headwise advise. Exit codes: 0 done; 1 a problem with a file, the data or the
+    machine; 2 wrong usage; 130 stopped by Ctrl-C.
     """
 
 

@@ -22,32 +22,12 @@ SHOWN = 20
 def report(found: Ranks, as_json: bool, inputs: Mapping[str, Any]) -> None:
     """Print the ranks; JSON repeats what was asked."""
     if as_json:
-        objects = [as_object(row, found) | {"inputs": dict(inputs)} for row in found.rows]
+        objects = [row | {"inputs": dict(inputs)} for row in found.as_json()]
         print_json(objects if len(found.shape) > 2 else objects[0])
     elif len(found.shape) > 2:
         _show_batch(found)
     else:
         _show_one(found, found.rows[0])
-
-
-def as_object(row: MatrixRank, found: Ranks) -> dict[str, Any]:
-    """One row as it appears in JSON."""
-    where = {"index": list(row.index)} if row.index else {}
-    return where | {
-        "rank": {"low": row.rank.low, "high": row.rank.high},
-        "method": row.rank.method,
-        "tolerance": row.tolerance,
-        "dtype": dtype_name(found.dtype),
-        "shape": list(found.shape[-2:]),
-        "stable_rank": row.stable_rank,
-        "effective_rank": row.effective_rank,
-        "energy_rank_90": row.energy_rank_90,
-        "energy_rank_99": row.energy_rank_99,
-        "delta": row.rank.delta,
-        "reason": row.rank.reason,
-        "temperature": found.temperature,
-        "mask": found.mask,
-    }
 
 
 def in_words(row: MatrixRank, found: Ranks) -> str:

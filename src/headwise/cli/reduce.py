@@ -195,7 +195,7 @@ def _show(found: Reduction, model: str, report: Path | None, *, as_json: bool) -
     from headwise.cli.console import note, print_json
 
     if as_json:
-        print_json({"model": model, **found.as_dict()})
+        print_json({"model": model, **found.as_json()})
     else:
         _print(found)
     if report is not None:

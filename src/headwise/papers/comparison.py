@@ -24,13 +24,13 @@ STANDARD_ERRORS = 3.0
 SHARE = 0.2
 
 RULE = (
-    "A printed value agrees if the measured one lies within max(0.015, 3 combined standard errors) "
-    "of it. Losses of training come near zero, so they must lie within a fifth of the printed "
-    "value where that is less than 0.015. If the standard errors allow more than a fifth of the "
-    "printed value (and, for a rank, more than 0.015), a cell that does not differ is undecided. "
-    "A choice from a grid, such as a critical head dimension, may differ as far as 99.7 % of "
-    "repeated runs reach on that side. A second count uses noise alone: how many values lie within "
-    "3 standard errors, or within that reach."
+    "A printed value agrees if the measured one differs from it by at most max(0.015, 3 combined "
+    "standard errors). For a trained loss, a fifth of the printed value replaces 0.015 if it is "
+    "less. A value that would agree is undecided if 3 combined standard errors exceed a fifth of "
+    "the printed value (and, for a rank, 0.015). A choice from a grid, such as a critical head "
+    "dimension, agrees if the printed one lies within the 99.7 % range of simulated repeats. A "
+    "second count uses noise alone: how many values lie within 3 standard errors, or within that "
+    "range."
 )
 
 #: What the star in a table of cells means.

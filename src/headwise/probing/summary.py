@@ -148,8 +148,8 @@ def sentences(facts: Summary) -> Iterator[str]:
         )
     if facts.barrier_share is not None and facts.law_share is not None:
         yield (
-            f"Taken as hardmax, heads reach {facts.barrier_share:.0%} of the tokens; random "
-            f"queries and keys of this size reach {facts.law_share:.0%}."
+            f"With hardmax in place of softmax, heads reach {facts.barrier_share:.0%} of the "
+            f"tokens; random queries and keys of this size reach {facts.law_share:.0%}."
         )
     if facts.query_key_need is not None and facts.value_need is not None:
         yield (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headwise.reduction.result import Reduction
+if TYPE_CHECKING:
+    from headwise.reduction.result import Reduction
 
 
 def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
@@ -62,7 +63,7 @@ def reduction_page(found: Reduction, name: str) -> str:
         >>> "a model" in reduction_page(found, "a model")
         True
     """
-    from headwise.report import Section, Table, page
+    from headwise.report import Section, Table, inline_svg, page
 
     share = found.kv_bytes[1] / found.kv_bytes[0]
     table = Table(("", "before", "after"), tuple(reduction_rows(found)))
@@ -75,13 +76,14 @@ def reduction_page(found: Reduction, name: str) -> str:
     )
     sections = [Section("Ranks", (), (_ranks(found),), (cuts,))]
     if found.curve:
-        sections.insert(0, Section("Score against size", (), (_curve(found),)))
+        sections.insert(0, Section("Score against size", (), (inline_svg(score_figure(found)),)))
     lead = f"{share:.0%} of the KV cache is left, with ranks chosen layer by layer."
     return page(f"Reduction of {name}", lead, sections, summary=table)
 
 
-def _curve(found: Reduction) -> str:
-    from headwise.report import Curve, Line, Panel, draw, inline_svg
+def score_figure(found: Reduction) -> Any:
+    """Draw the score on held-out text against the share of KV bytes."""
+    from headwise.report import Curve, Line, Panel, draw
 
     own = (found.kv_bytes[1] / found.kv_bytes[0], found.after)
     cut = [(point.kv_bytes / found.kv_bytes[0], point.score) for point in found.curve]
@@ -94,7 +96,7 @@ def _curve(found: Reduction) -> str:
         line = Line(tuple(100 * share for share, _ in points), tuple(s.value for _, s in points))
         curves.append(Curve(name, line, spread=tuple(score.error for _, score in points)))
     panel = Panel("held-out text", "KV bytes, % of the original", found.before.name, tuple(curves))
-    return inline_svg(draw([panel]))
+    return draw([panel])
 
 
 def _ranks(found: Reduction) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,7 +51,7 @@ class Reduction:
         >>> cut = Cut("latent", rank=8, value_rank=8)
         >>> whole = Cut("latent", rank=16, value_rank=16)
         >>> found = Reduction(None, (cut,), whole, 0.1, score, score, (256, 128), (900, 700))
-        >>> found.as_dict()["kv_bytes"]
+        >>> found.as_json()["kv_bytes"]
         (256, 128)
     """
 
@@ -67,7 +68,42 @@ class Reduction:
     healed: int = 0
     folder: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def __repr__(self) -> str:
+        share = self.kv_bytes[1] / self.kv_bytes[0]
+        score = f"{self.before.name} {self.before.value:.4g} before, {self.after.value:.4g} after"
+        return f"Reduction({len(self.cuts)} layers, {share:.0%} of the KV bytes, {score})"
+
+    def to_frame(self) -> Any:
+        """Return the ranks of every layer as a pandas DataFrame.
+
+        Returns:
+            One row per layer: ``layer``, and the fields of ``Cut``.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        from headwise.report.tables import data_frame
+
+        return data_frame({"layer": layer} | asdict(cut) for layer, cut in enumerate(self.cuts))
+
+    def plot(self, file: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the score against the share of KV bytes: the original, the cut, and the curve.
+
+        Args:
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
+        """
+        from headwise.reduction.report import score_figure
+        from headwise.report.rendering import save
+
+        return save(score_figure(self), file)
+
+    def as_json(self) -> dict[str, Any]:
         """Return everything but the model, for JSON."""
         fields = {name: value for name, value in vars(self).items() if name != "model"}
         return fields | {

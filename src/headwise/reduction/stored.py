@@ -66,4 +66,4 @@ def keep_reduction(
     given = tuple((name, str(value)) for name, value in asked.items() if value is not None)
     spec = ReducedModel(model=model, text=digest, asked=given, seed=seed)
     with Store.open(place) as store:
-        store.put(spec, Answer(spec.key, (found.as_dict(),), stamp(spec, "cpu", 0.0, command)))
+        store.put(spec, Answer(spec.key, (found.as_json(),), stamp(spec, "cpu", 0.0, command)))

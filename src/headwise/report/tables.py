@@ -70,7 +70,7 @@ class Table:
         """Return the table for a terminal or a log; highlighted cells end with a star."""
         lines = [list(self.columns), *self._texts("", "*")]
         widths = [max(len(line[j]) for line in lines) for j in range(len(self.columns))]
-        numeric = [self._is_numeric(j) for j in range(len(self.columns))]
+        numeric = [self.is_numeric(j) for j in range(len(self.columns))]
         aligned = [
             [
                 cell.rjust(width) if right else cell.ljust(width)
@@ -92,7 +92,7 @@ class Table:
             |--:|--:|
             | 100 | **0.5** |
         """
-        rule = "|".join("--:" if self._is_numeric(j) else ":--" for j in range(len(self.columns)))
+        rule = "|".join("--:" if self.is_numeric(j) else ":--" for j in range(len(self.columns)))
         rows = self._texts("**", "**")
         body = [f"| {' | '.join(cell.replace('|', '∣') for cell in row)} |" for row in rows]
         return "\n".join([f"| {' | '.join(self.columns)} |", f"|{rule}|", *body])
@@ -131,7 +131,8 @@ class Table:
             for i, row in enumerate(self.rows)
         ]
 
-    def _is_numeric(self, column: int) -> bool:
+    def is_numeric(self, column: int) -> bool:
+        """Return whether a column holds numbers alone, and aligns to the right."""
         values = [row[column] for row in self.rows if row[column] is not None]
         return bool(values) and all(isinstance(value, int | float) for value in values)
 

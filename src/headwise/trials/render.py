@@ -34,9 +34,15 @@ def verdict(found: Trial) -> str:
     """The answer in one sentence."""
     best = found.best
     return (
-        f"{name_of(best.geometry)} (heads × rank) has the lowest predicted {found.measure} after "
-        f"{found.full:,} steps. It is the best with probability {best.probability:.2f}."
+        f"{name_of(best.geometry)} ({_named_by(found)}) has the lowest predicted {found.measure} "
+        f"after {found.full:,} steps. It is the best with probability {best.probability:.2f}."
     )
+
+
+def _named_by(found: Trial) -> str:
+    """What the numbers in the name of a geometry are."""
+    apart = any(one.geometry.v_rank != one.geometry.qk_rank for one in found.entrants)
+    return "heads × rank / value rank" if apart else "heads × rank"
 
 
 def remarks(found: Trial) -> list[str]:
@@ -99,10 +105,9 @@ def document(found: Trial) -> str:
         "Trial of head geometries",
         verdict(found),
         [
-            Section("Curves", tuple(remarks(found)), (inline_svg(figure(found)),)),
-            Section("Geometries", tables=(table(found),)),
+            Section("Geometries", (*remarks(found), COLUMNS), tables=(table(found),)),
+            Section("Curves", figures=(inline_svg(figure(found)),)),
         ],
-        foot=COLUMNS,
     )
 
 
@@ -151,7 +156,7 @@ def _curves(axes: Axes, found: Trial) -> None:
     axes.set_xlabel("training steps (right of the dashed line: predictions with 90 % bars)")
     axes.set_ylabel(f"test {found.measure}")
     axes.set_title("Learning curves", loc="left")
-    axes.legend(title="heads × rank", loc="upper right", ncols=1 + (len(found.entrants) > 5))
+    axes.legend(title=_named_by(found), loc="upper right", ncols=1 + (len(found.entrants) > 5))
 
 
 def _probabilities(axes: Axes, found: Trial) -> None:

@@ -161,14 +161,15 @@ def _met(answer: Answer, choice: Choice) -> str:
 
 def _costs(answer: Answer, rows: tuple[Row, ...]) -> Table:
     """All costs, as such and as shares of the usual (or present) and the largest geometry."""
-    against = "present" if answer.present is not None else "usual"
+    against = "yours" if answer.present is not None else "usual"
     titles = {
         "parameters": "parameters",
-        "flops_per_token": "FLOPs per token",
-        "cache_bytes_per_token": "KV bytes per token",
+        "flops_per_token": "FLOPs",
+        "cache_bytes_per_token": "KV bytes",
     }
-    ends = ("", f" / {against}", " / largest")
-    columns = ["", *(f"{title}{end}" for title in titles.values() for end in ends)]
+    columns = [""]
+    for title in titles.values():
+        columns += [title, f"of {against}", "of largest"]
     cells = [
         (
             row.name,

@@ -13,8 +13,8 @@ from headwise.report.figures import COLOURS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The dashed lines. With N(0, 1) weights the limit is that of hardmax; softmax lies above it.
-MAXIMUM = "maximum (N(0, 1): of hardmax)"
+#: The dashed lines. With N(0, 1) weights the plateau is that of hardmax; softmax lies above it.
+PLATEAU, OF_HARDMAX = "plateau", " (N(0, 1) weights: of hardmax)"
 
 
 def figure(answer: Answer) -> Any:
@@ -49,7 +49,8 @@ def _mark(axes: Axes, answer: Answer) -> None:
     curves = answer.evidence.curves
     for curve, colour in zip(curves, COLOURS, strict=False):
         axes.axhline(curve.plateau, color=colour, linewidth=0.8, linestyle="--", zorder=1)
-    axes.plot([], [], color="0.3", linewidth=0.8, linestyle="--", label=MAXIMUM)
+    name = PLATEAU + OF_HARDMAX * any(curve.start == "paper" for curve in curves)
+    axes.plot([], [], color="0.3", linewidth=0.8, linestyle="--", label=name)
     rank = answer.best.rank
     axes.axvline(rank, color="0.35", linestyle=":", linewidth=1.2, zorder=0)
     place = ("data", "axes fraction")

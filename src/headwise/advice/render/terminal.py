@@ -42,7 +42,7 @@ def text(answer: Answer) -> str:
     table = _first_rows(shown.table)
     return "\n".join(
         [
-            *(shown.question, "", shown.headline, "", table.text(), *shown.first_legend, ""),
+            *(shown.question, "", shown.headline, "", *_lines(table), *shown.first_legend, ""),
             *(*reasons, "", shown.caveat),
         ]
     )
@@ -97,6 +97,12 @@ def _aligned(table: Table, width: int) -> Iterator[Text]:
     for row in table.rows:
         style = "bold" if str(row[0]).startswith("→") else ""
         yield Text(_line(table, columns, row), style=style, no_wrap=True)
+
+
+def _lines(table: Table) -> list[str]:
+    """All lines of a table, with every column."""
+    columns = list(range(len(table.columns)))
+    return [_line(table, columns, cells) for cells in (table.columns, *table.rows)]
 
 
 def _line(table: Table, columns: list[int], cells: Sequence[Cell]) -> str:

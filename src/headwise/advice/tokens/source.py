@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from headwise.advice.tokens.token_set import TokenSet, token_set, with_vocabulary
@@ -103,7 +104,8 @@ def _of_images(images: Tensor, reading: Reading, patch: int, width: int) -> Toke
 
 
 def _of_array(values: Tensor, reading: Reading) -> TokenSet:
-    if values.ndim == 4 and values.is_floating_point():
+    # Bytes of four axes are pixels; images are standardised, so their scale does not matter.
+    if values.ndim == 4 and (values.is_floating_point() or values.dtype == torch.uint8):
         found = _of_images(values, reading, IMAGE_PATCH, IMAGE_WIDTH)
     else:
         found = token_set(values, reading.width)
@@ -111,7 +113,7 @@ def _of_array(values: Tensor, reading: Reading) -> TokenSet:
         raise BadInputError(
             f"expected images with `patch={reading.patch}`, got "
             f"{'ids' if found.learned else 'vectors'}",
-            hint="leave `patch` out, or pass images as floats (batch, channels, height, width)",
+            hint="leave `patch` out, or pass images (batch, channels, height, width)",
         )
     return with_vocabulary(found, reading.vocabulary) if reading.vocabulary else found
 

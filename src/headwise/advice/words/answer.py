@@ -146,13 +146,23 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
     least = f" ({enough_words(rank)} does)" if known else " (no rank that was tried does)"
     over = {over_words(answer, choice) for choice in shown}
     return [
-        "rank: head dimension of queries and keys.",
+        _rank_columns([*answer.choices, *answer.references]),
         "mixing: rank of attention before training, in % of that at large head dimension.",
         "lookup: least squared error of finding a token, 0 (exact) to 0.5; ≥ 0: unknown.",
         f"enough: whether the rank {enough}{least}.",
         *([_kept_below(answer)] if known and answer.kept and not answer.best.meets else []),
         *(f"{word}: {meaning}" for word, meaning in OVER.items() if word in over),
     ]
+
+
+def _rank_columns(choices: Sequence[Choice]) -> str:
+    """What "rank" means, and the columns beside it that not every table has."""
+    words = ["rank: head dimension of queries and keys"]
+    if any(choice.geometry.v_rank != choice.rank for choice in choices):
+        words.append("values: that of values")
+    if any(choice.geometry.kv_heads != choice.geometry.heads for choice in choices):
+        words.append("kv: key-value heads")
+    return f"{'; '.join(words)}."
 
 
 def notes(answer: Answer) -> list[str]:
@@ -165,7 +175,7 @@ def notes(answer: Answer) -> list[str]:
         f"in {dimension} dimensions (heads paper; 0.5 without attention). 0: one head can be "
         f"exact. Training took a rank of {MARGIN} times the effective dimension to get there; "
         "below that, ≥ 0 is shown.",
-        f"FLOPs per token: at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
+        f"FLOPs: per token, at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
         "in 16-bit numbers.",
     ]
 

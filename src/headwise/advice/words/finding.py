@@ -151,8 +151,9 @@ def _plateau(v: Values) -> str:
     other = v["independent"]
     rows = "" if other is None else f" ({other:.2f} with independent rows, as in the rank paper)"
     words = (
-        f"With N(0, 1) weights the hardmax rank of these tokens tends to {v['theory']:.2f} of "
-        f"their number{rows}; measured at most {v['measured']:.2f} ± {v['half']:.2f}."
+        f"With N(0, 1) weights, hardmax attention on these tokens has a rank of {v['theory']:.2f} "
+        f"of their number at large head dimension{rows}. Softmax attention reached at most "
+        f"{v['measured']:.2f} ± {v['half']:.2f}."
     )
     return f"{words} Attention softer than hardmax has more rank." if v["above"] else words
 
@@ -171,7 +172,7 @@ def _law(v: Values) -> str:
 
 
 def _mean(v: Values) -> str:
-    words = f"The common mean holds {v['share']:.0%} of the tokens' mean square."
+    words = f"The mean of all tokens accounts for {v['share']:.0%} of their mean square."
     if not v["large"]:
         return words
     if v["learned"]:

@@ -24,7 +24,7 @@ def evidence(v: Values) -> str:
     if v["kept"]:
         return _short(v) if v["shortage"] else f"{_kept(v, kind, on)} {_worth_a_trial(v)}"
     if v["same"]:
-        return "The rank that is enough leads to the usual geometry."
+        return "The rule chooses the usual geometry."
     if not v["tasks"]:
         return f"There are no trained {kind}{on} to compare with; the rank alone decides."
     units = sorted({unit for *_, unit in v["gains"]}, reverse=True)

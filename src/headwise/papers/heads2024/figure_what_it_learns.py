@@ -46,7 +46,7 @@ def _present(answers: Answers) -> Presentation:
         ),
         tables=tuple(_table(full, protocol, printed) for protocol in SHOWN),
         claims=_claims(_gentle(full), answers.scale),
-        uncompared="printed angles stand beside, without a rule" if printed else OTHER_SIZES,
+        uncompared="printed angles are shown; no rule compares them" if printed else OTHER_SIZES,
         remarks=(
             *schedule_remarks(answers, "100,000 steps of 256 and five"),
             "The nearest that a form of rank r can come to −I is a multiple of −P, P a projection "

@@ -53,7 +53,7 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         tables=(Table.of(rows, title="Models, and what their heads can do alone"),),
         claims=_claims(),
-        uncompared="the survey's numbers are what is asked; nothing is measured",
+        uncompared="the survey is the input; nothing is measured",
         remarks=(
             f"With about d/r heads the least error on the nearer of two neighbours is "
             f"{min(bounds):.3f} to {max(bounds):.3f} for every model: with r so far below d the "
