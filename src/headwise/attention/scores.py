@@ -26,6 +26,10 @@ from headwise.spectra.sources import as_matrices, refuse_not_finite, unit_roundo
 _SAFETY = 4
 
 
+#: Norms above this and below its inverse are far from where squares underflow or overflow.
+_PLAIN = 1e-140
+
+
 @dataclass(frozen=True, eq=False)
 class Ties:
     """How far below a winning score another may be and still be a tie.
@@ -212,9 +216,13 @@ def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
 
 def _norms(rows: Tensor) -> Tensor:
     """Return a bound on the norm of each row that squares beyond either end do not spoil."""
+    exact, tiny = rows.double(), torch.finfo(torch.float64).smallest_normal
+    norms = torch.linalg.vector_norm(exact, dim=-1)
+    # Asking a GPU would mean waiting for it, and there a second pass costs next to nothing.
+    if norms.device.type == "cpu" and bool(((norms > _PLAIN) & (norms < 1 / _PLAIN)).all()):
+        return norms
     # Divided by the largest number of its row, no square overflows, and squares that underflow are
     # far below the rounding of the sum.
-    exact, tiny = rows.double(), torch.finfo(torch.float64).smallest_normal
     largest = exact.abs().amax(-1, keepdim=True).clamp(min=tiny)
     return largest.squeeze(-1) * torch.linalg.vector_norm(exact / largest, dim=-1) + tiny
 
