@@ -23,6 +23,7 @@ from headwise.data.pickles import read_plain_pickle
 from headwise.data.sources import read_source
 from headwise.data.text import read_text, tokenizer_file
 from headwise.hugging_face import read_config
+from headwise.hugging_face.loading import find_source, load_model
 from headwise.runs import LocalExecutor, Store, read_records, run, write_records
 from headwise.runs.examples import Square
 from headwise.runs.spec_files import read_specs
@@ -108,6 +109,29 @@ def _tokenizer() -> bytes:
     return Tokenizer(words).to_str().encode()
 
 
+def _checkpoints(folder: Path) -> dict[str, Reader]:
+    """A folder with a model: its weights are damaged, or its config."""
+    from transformers import BertConfig, BertModel
+
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "vocab_size": 11}
+    config = BertConfig(**sizes, num_attention_heads=2, num_hidden_layers=1)
+    BertModel(config).save_pretrained(folder)
+    names = ("model.safetensors", "config.json")
+    contents = {name: (folder / name).read_bytes() for name in names}
+
+    def read(path: Path) -> Any:
+        for name in names:
+            if name != path.name:
+                (path.parent / name).write_bytes(contents[name])
+        return load_model(find_source(path.parent))
+
+    weights, settings = (contents[name] for name in names)
+    return {
+        "weights of a model": Reader(read, names[0], (weights,)),
+        "config of a model": Reader(read, names[1], (settings,), (damaged, damaged_json)),
+    }
+
+
 def _records(folder: Path) -> dict[str, Reader]:
     specs = [Square(number=number) for number in range(3)]
     with Store.open(folder / "results.db") as store:
@@ -144,6 +168,8 @@ def readers() -> dict[str, Reader]:
     specs = [{"kind": "square", "number": 3}, {"kind": "square", "number": 4}]
     with tempfile.TemporaryDirectory() as folder:
         stored = _records(Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        stored |= _checkpoints(Path(folder))
     return {
         **_arrays(),
         "config": Reader(read_config, "config.json", _json(*CONFIGS), both),
