@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headwise import advise, bound, law, measure, rank
+from headwise import RankMonitor, advise, bound, law, measure, rank
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError
 from headwise.probing import scan
@@ -14,6 +14,15 @@ from headwise.trials.result import Entrant
 EYE = torch.eye(3, dtype=torch.float64)
 ENTRANT = Entrant(HeadGeometry.free(8, 1, 8), 9, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
 CURVE = ((0.3, 0.3), (0.2, 0.2))
+
+
+def monitored():
+    monitor = RankMonitor(torch.randn(2, 6, 8), every=1)
+    for _ in range(3):
+        monitor(mha(HeadGeometry.standard(8, heads=2)))
+    return monitor
+
+
 RESULTS = {
     "Advice": lambda: advise(length=64, width=32),
     "Counts": lambda: count(EYE),
@@ -22,6 +31,7 @@ RESULTS = {
     "Scan": lambda: scan(mha(HeadGeometry.free(width=4, heads=1, rank=2)), torch.randn(1, 3, 4)),
     "Law": lambda: law(64, [16]),
     "Bound": lambda: bound(64, 8, heads=8),
+    "RankMonitor": monitored,
     "Trial": lambda: Trial((ENTRANT, ENTRANT), "loss", 9, (3, 9), (CURVE, CURVE), True),
 }
 

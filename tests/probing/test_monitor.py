@@ -7,7 +7,7 @@ from torch import nn
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError
 from headwise.models import EncoderStack
-from headwise.probing import CollapseWarning, RankMonitor, capture
+from headwise.probing import CollapseWarning, LayerRank, RankMonitor, capture
 
 TOKENS = torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0))
 
@@ -67,6 +67,14 @@ def collapse(layer):
     """Zero queries: every row of attention is uniform, of rank one."""
     with torch.no_grad():
         layer.projection.query.weight.zero_()
+
+
+def test_a_layer_whose_rows_are_nearly_equal_from_the_beginning_does_not_collapse():
+    """Its effective rank falls from 1.00012 to 1.00005 of 12 tokens: the message showed no fall."""
+    monitor = RankMonitor(TOKENS, on_collapse="stop")
+    for step, above in enumerate((1e-5, 4e-6)):
+        monitor._judge(LayerRank(step, "last", 0.5, 1 / 12 + above, tokens=12.0))
+    assert not monitor.should_stop
 
 
 def test_a_collapse_warns_once_and_stops_if_asked():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
@@ -14,10 +15,16 @@ from headwise.checks import fraction, of_type, one_of, whole
 from headwise.probing.reading import Read, capture
 from headwise.probing.refusals import real_parts
 from headwise.probing.trainers import lightning_callback, transformers_callback
+from headwise.report import Curve, Line, Panel, data_frame, draw, save
 from headwise.spectra import measure
 
 Reaction = Literal["warn", "stop", "ignore"]
 Log = Callable[[dict[str, float], int], None]
+
+
+#: A smaller fall of the effective rank, over the tokens, is no collapse: such a layer had nearly
+#: equal rows from the beginning.
+NOTICEABLE = 0.001
 
 
 class CollapseWarning(UserWarning):
@@ -143,6 +150,48 @@ class RankMonitor:
         """A callback for a Hugging Face trainer; ranks go where its losses go."""
         return transformers_callback(self)
 
+    def __repr__(self) -> str:
+        layers = len({row.layer for row in self.rows})
+        return f"RankMonitor({len(self.rows)} rows of {layers} layers, every {self.every} steps)"
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame.
+
+        Returns:
+            A frame with the fields of ``LayerRank`` as columns.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        return data_frame(map(asdict, self.rows), [each.name for each in fields(LayerRank)])
+
+    def plot(self, file: str | Path | None = None) -> Any:
+        """Draw rank and effective rank of every layer against the training step.
+
+        Args:
+            file: Where to save the figure: png, svg or pdf. None saves nothing.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            BadInputError: If the file cannot be written.
+        """
+        panels = [
+            Panel("Rank", "step", "rank / tokens", self._curves("rank")),
+            Panel("Effective rank", "step", "rank / tokens", self._curves("effective_rank")),
+        ]
+        return save(draw(panels), file)
+
+    def _curves(self, field: str) -> tuple[Curve, ...]:
+        """One curve for each layer, in the order in which layers were first seen."""
+        layers = dict.fromkeys(row.layer for row in self.rows)
+        points = {
+            name: {row.step: getattr(row, field) for row in self.rows if row.layer == name}
+            for name in layers
+        }
+        return tuple(Curve(name or "layer", Line.of(own)) for name, own in points.items())
+
     @torch.no_grad()
     def _look(self, model: nn.Module, step: int) -> list[LayerRank]:
         """Measure each layer when it is called, so that no view is kept."""
@@ -170,7 +219,8 @@ class RankMonitor:
     def _judge(self, row: LayerRank) -> None:
         first = self._first.setdefault(row.layer, row)
         fallen = row.rank < self.collapse * first.rank
-        fallen |= row.above_one < self.collapse * first.above_one
+        lost = first.above_one - row.above_one
+        fallen |= row.above_one < self.collapse * first.above_one and lost >= NOTICEABLE
         if not fallen or row.layer in self._fallen:
             return
         self._fallen.add(row.layer)
