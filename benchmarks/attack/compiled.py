@@ -7,7 +7,6 @@ where no compiler works. The exit code is 1 if it calculates anything else, or e
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -21,6 +20,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from benchmarks.attack.command import command_line
 
 #: Seconds that a process may take before it counts as a hang.
 PATIENCE = 60.0
@@ -175,7 +177,7 @@ def play(seed: int) -> tuple[str, str | None]:
         return harm, compiler(place) if harm == "compiler" else cached(place, harm)
 
 
-def attack(seed: int, minutes: float, fewest: int = 6) -> dict[str, object]:
+def attack(seed: int, minutes: float, fewest: int = 6) -> dict[str, Any]:
     """Attack until the time is up; return the figures."""
     deadline, played, faults = time.monotonic() + 60 * minutes, Counter[str](), []
     while time.monotonic() < deadline or sum(played.values()) < fewest:
@@ -188,16 +190,5 @@ def attack(seed: int, minutes: float, fewest: int = 6) -> dict[str, object]:
     return {"rounds": dict(played), "faults": len(faults), "seed": seed}
 
 
-def main() -> None:
-    """Attack until the time is up; print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    found = attack(chosen.seed, chosen.minutes)
-    print(json.dumps(found, indent=1))
-    raise SystemExit(1 if found["faults"] else 0)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(attack, __doc__)

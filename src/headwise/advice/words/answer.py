@@ -156,7 +156,7 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
 
 
 def _rank_columns(choices: Sequence[Choice]) -> str:
-    """What "rank" means, and the columns beside it that not every table has."""
+    """Explain the column "rank", and "values" and "kv" if the table has them."""
     words = ["rank: head dimension of queries and keys"]
     if any(choice.geometry.v_rank != choice.rank for choice in choices):
         words.append("values: that of values")
