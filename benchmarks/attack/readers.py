@@ -132,6 +132,36 @@ def _checkpoints(folder: Path) -> dict[str, Reader]:
     }
 
 
+def _packed_model(path: Path) -> bytes:
+    """A Llama model of one layer as a GGUF file."""
+    from gguf import GGUFWriter
+
+    file, width, words = GGUFWriter(str(path), "llama"), 32, "abcdefgh"
+    for add in (file.add_context_length, file.add_embedding_length, file.add_feed_forward_length):
+        add(width)
+    file.add_block_count(1)
+    file.add_head_count(2)
+    file.add_head_count_kv(1)
+    file.add_layer_norm_rms_eps(1e-5)
+    file.add_vocab_size(len(words))
+    file.add_tokenizer_model("gpt2")
+    file.add_token_list(list(words))
+    file.add_token_merges(["a b"])
+    rng, square = np.random.default_rng(0), (width, width)
+    inner = {"attn_q": square, "attn_k": (16, width), "attn_v": (16, width), "attn_output": square}
+    inner |= {"ffn_gate": square, "ffn_up": square, "ffn_down": square}
+    shapes = {f"blk.0.{name}": shape for name, shape in inner.items()}
+    shapes |= dict.fromkeys(("blk.0.attn_norm", "blk.0.ffn_norm", "output_norm"), (width,))
+    shapes |= dict.fromkeys(("token_embd", "output"), (len(words), width))
+    for name, shape in shapes.items():
+        file.add_tensor(f"{name}.weight", rng.standard_normal(shape).astype(np.float32))
+    file.write_header_to_file()
+    file.write_kv_data_to_file()
+    file.write_tensors_to_file()
+    file.close()
+    return path.read_bytes()
+
+
 def _records(folder: Path) -> dict[str, Reader]:
     specs = [Square(number=number) for number in range(3)]
     with Store.open(folder / "results.db") as store:
@@ -170,8 +200,10 @@ def readers() -> dict[str, Reader]:
         stored = _records(Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         stored |= _checkpoints(Path(folder))
+        packed = _packed_model(Path(folder) / "model.gguf")
     return {
         **_arrays(),
+        "gguf": Reader(lambda path: load_model(find_source(path)), "model.gguf", (packed,)),
         "config": Reader(read_config, "config.json", _json(*CONFIGS), both),
         "specs": Reader(lambda path: read_specs(Square, path), "specs.json", _json(specs), both),
         "tokenizer": Reader(_text_of, "tokenizer.json", (_tokenizer(),), both),
