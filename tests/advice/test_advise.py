@@ -407,9 +407,10 @@ def test_trained_tasks_limit_the_rank_unless_a_need_or_a_rank_is_asked_for():
 
 
 def test_the_report_suggests_a_trial_that_runs_and_holds_the_usual_geometry():
-    """It left out the usual geometry, offered unaffordable ones, and passed vectors as images."""
+    """It left out the usual geometry and the patch, and passed vectors as images."""
     digits = trial_command(advise("digits"))
-    assert digits == "headwise trial digits --width 64 --candidates 16x4,1x64,4x4"
+    assert digits == "headwise trial digits --patch 2 --width 64 --candidates 16x4,1x64,4x4"
+    assert "digits --patch 1 " in trial_command(advise("digits", patch=1))
     vectors = trial_command(advise(TOKENS, width=32))
     assert vectors.startswith("headwise trial --build mine:build --batches mine:batches --width 32")
     assert "headwise trial DATA --width 64" in trial_command(advise(IDS, width=64))

@@ -168,6 +168,7 @@ class Evidence:
         full_length: Tokens that the model takes, where that is not ``length``.
         assumed_length: Whether the length is a default, since a config gives none.
         images: Whether the tokens are patches of images.
+        patch: Side of those patches.
     """
 
     source: str | None
@@ -181,6 +182,7 @@ class Evidence:
     full_length: int | None = None
     assumed_length: bool = False
     images: bool = False
+    patch: int | None = None
 
     @property
     def context(self) -> int:
@@ -241,6 +243,7 @@ def measured_evidence(source: Any, reading: Reading, sampling: Sampling) -> Evid
         vocabulary=tokens.declared,
         full_length=tokens.length,
         images=tokens.images,
+        patch=tokens.patch,
     )
 
 

@@ -66,7 +66,9 @@ def _trained_on(answer: Answer) -> str:
     known, source = answer.evidence.statistics, answer.evidence.source
     if known is not None and not known.learned and not answer.evidence.images:
         return "--build mine:build --batches mine:batches"
-    return "DATA" if source in (None, "tokens") else quote(source)
+    named = "DATA" if source in (None, "tokens") else quote(source)
+    # Both commands choose a patch where none is given, and not always the same one.
+    return f"{named} --patch {answer.evidence.patch}" if answer.evidence.images else named
 
 
 def _coded(sentence: str) -> Any:

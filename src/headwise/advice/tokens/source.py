@@ -97,10 +97,12 @@ def _refuse_unused(kind: SourceKind, reading: Reading) -> None:
 
 
 def _of_images(images: Tensor, reading: Reading, patch: int, width: int) -> TokenSet:
-    cut = patches(standardised(images.double()), reading.patch or patch)
+    side = reading.patch or patch
+    cut = patches(standardised(images.double()), side)
     # Checked by the general rule first, then embedded as images always are.
     found = token_set(cut, reading.width or width)
-    return replace(found, embedding="linear", width=reading.width or width, images=True)
+    wide = reading.width or width
+    return replace(found, embedding="linear", width=wide, images=True, patch=side)
 
 
 def _of_array(values: Tensor, reading: Reading) -> TokenSet:

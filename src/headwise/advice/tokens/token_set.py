@@ -33,7 +33,7 @@ class TokenSet:
     ``values`` holds vectors (b, n, c) in the dtype they came in, or ids (b, n) below
     ``vocabulary``. Vectors pass a linear map ("linear") or are already embedded ("given").
     ``declared`` is the size of the vocabulary if it is known; otherwise it ends at the largest id
-    seen.
+    seen. ``patch`` is the side of the patches that images were cut into.
 
     >>> TokenSet(torch.zeros(2, 5, 3).double(), width=16, embedding="linear").length
     5
@@ -46,6 +46,7 @@ class TokenSet:
     name: str = "tokens"
     declared: int | None = None
     images: bool = False
+    patch: int | None = None
 
     @property
     def length(self) -> int:
