@@ -50,6 +50,17 @@ def test_bad_input_is_one_line(checkpoint, capsys, tmp_path):
     assert "expected token ids from 0 to 30, got 2 to 99999" in printed.err
 
 
+def scan_with(checkpoint, capsys, tmp_path, changes):
+    """Scan a copy of the checkpoint with another config; the copy, and the one line of error."""
+    other = tmp_path / "other"
+    shutil.copytree(checkpoint, other)
+    config = json.loads((other / "config.json").read_text()) | changes
+    (other / "config.json").write_text(json.dumps(config))
+    code, printed = run(capsys, "scan", other, "--random", "--length", "8")
+    assert (code, len(printed.err.splitlines())) == (1, 1)
+    return other, printed.err
+
+
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
@@ -65,14 +76,9 @@ def test_bad_input_is_one_line(checkpoint, capsys, tmp_path):
 def test_a_config_that_cannot_be_used_is_one_line(
     checkpoint, capsys, tmp_path, field, value, words
 ):
-    other = tmp_path / "other"
-    shutil.copytree(checkpoint, other)
-    config = json.loads((other / "config.json").read_text()) | {field: value}
-    (other / "config.json").write_text(json.dumps(config))
-    code, printed = run(capsys, "scan", other, "--random", "--length", "8")
-    assert (code, len(printed.err.splitlines())) == (1, 1)
-    assert f"expected a checkpoint in '{other}': " in printed.err
-    assert words in printed.err
+    other, said = scan_with(checkpoint, capsys, tmp_path, {field: value})
+    assert f"expected a checkpoint in '{other}': " in said
+    assert words in said
 
 
 @pytest.mark.parametrize(
@@ -88,14 +94,9 @@ def test_a_config_that_cannot_be_meant_is_refused_at_once(
     checkpoint, capsys, tmp_path, field, value, words
 ):
     """A list for a name read "unhashable type", and 10^9 layers were built one by one."""
-    other = tmp_path / "other"
-    shutil.copytree(checkpoint, other)
-    config = json.loads((other / "config.json").read_text()) | {field: value}
-    (other / "config.json").write_text(json.dumps(config))
-    code, printed = run(capsys, "scan", other, "--random", "--length", "8")
-    assert (code, len(printed.err.splitlines())) == (1, 1)
-    assert f"{other / 'config.json'}: {words}" in printed.err
-    assert "Error" not in printed.err
+    other, said = scan_with(checkpoint, capsys, tmp_path, {field: value})
+    assert f"{other / 'config.json'}: {words}" in said
+    assert "Error" not in said
 
 
 @pytest.mark.parametrize("content", [b"", b"junk" * 100, None])

@@ -74,6 +74,15 @@ def test_those_that_are_left_have_all_seeds_and_can_be_drawn(tmp_path):
     found.plot(tmp_path / "curves.svg")
 
 
+def resumed_after(dying, folder, monkeypatch):
+    """Interrupt a trial by this way of training, then let it go on."""
+    with monkeypatch.context() as patch:
+        patch.setattr(EnsembleRunner, "train", dying)
+        with pytest.raises(KeyboardInterrupt):
+            trial(IMAGES, LABELS, folder=folder, **SMALL)
+    return trial(IMAGES, LABELS, folder=folder, **SMALL)
+
+
 def test_a_trial_that_is_killed_among_the_other_seeds_resumes(tmp_path, monkeypatch):
     whole = trial(IMAGES, LABELS, **SMALL)
     usual_train = EnsembleRunner.train
@@ -83,11 +92,7 @@ def test_a_trial_that_is_killed_among_the_other_seeds_resumes(tmp_path, monkeypa
             raise KeyboardInterrupt
         return usual_train(self, names, until)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(EnsembleRunner, "train", dying)
-        with pytest.raises(KeyboardInterrupt):
-            trial(IMAGES, LABELS, folder=tmp_path, **SMALL)
-    assert trial(IMAGES, LABELS, folder=tmp_path, **SMALL) == whole
+    assert resumed_after(dying, tmp_path, monkeypatch) == whole
 
 
 def test_ids_are_classified_too():
@@ -105,11 +110,7 @@ def test_a_killed_trial_resumes_to_the_same_result(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return usual_train(self, names, until)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(EnsembleRunner, "train", dying)
-        with pytest.raises(KeyboardInterrupt):
-            trial(IMAGES, LABELS, folder=tmp_path, **SMALL)
-    assert trial(IMAGES, LABELS, folder=tmp_path, **SMALL) == whole
+    assert resumed_after(dying, tmp_path, monkeypatch) == whole
 
 
 def task():
