@@ -6,6 +6,7 @@ import pytest
 import torch
 from benchmarks.attack.certificates import attack, target
 
+from headwise.attention import logits
 from headwise.spectra import LogWeights, count, measure
 from headwise.spectra.deflation import count_by_deflation
 from headwise.spectra.inertia import positive_eigenvalues
@@ -83,3 +84,15 @@ def test_families_made_to_hurt():
     wrong = [w for seed in range(84) for w in attack(target(seed, 20), "cuda", checked)]
     assert not wrong
     assert checked["exact"] > 0.5 * checked["svd"]
+
+
+def test_a_temperature_whose_inverse_is_infinite_divides_as_on_the_cpu():
+    """The GPU multiplied by the inverse, and the logits became infinite or NaN."""
+    rng = torch.Generator().manual_seed(0)
+    queries, keys = (
+        torch.randn(20, 2, dtype=torch.float64, generator=rng) * 2.0**-531 for _ in range(2)
+    )
+    wanted = logits(queries, keys, temperature=2.0**-1062)
+    found = logits(queries.cuda(), keys.cuda(), temperature=2.0**-1062)
+    moved = (wanted.values - found.values.cpu()).abs().amax(-1)
+    assert bool((moved <= wanted.error + found.error.cpu()).all())

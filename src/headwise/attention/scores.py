@@ -108,7 +108,7 @@ def logits(
     """
     queries, keys = checked_pair(queries, keys)
     temperature = checked_temperature(temperature, queries.shape[-1])
-    scaled = (queries.double() @ keys.double().mT).div_(temperature)
+    scaled = _divided(queries.double() @ keys.double().mT, temperature)
     mask = as_mask(mask)
     if isinstance(mask, Everything) and softcap is None:
         # Without mask and bias this saves three passes over the logits.
@@ -211,7 +211,15 @@ def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
     q_norm, k_norm = _norms(queries), _norms(keys).amax(-1, keepdim=True)
     u = unit_roundoff(torch.float64)
     arithmetic = size * u / (1 - size * u) * q_norm * k_norm + size * tiny
-    return (arithmetic + _hidden(queries, keys, q_norm, k_norm)) / temperature
+    return _divided(arithmetic + _hidden(queries, keys, q_norm, k_norm), temperature)
+
+
+def _divided(values: Tensor, temperature: float) -> Tensor:
+    """Return the values divided in place by the temperature, with one rounding on every device.
+
+    A GPU multiplies by the inverse of a Python number, and that of 2^-1074 is infinite.
+    """
+    return values.div_(torch.full((), temperature, dtype=values.dtype, device=values.device))
 
 
 def _norms(rows: Tensor) -> Tensor:
