@@ -202,9 +202,18 @@ def recorded_families() -> Families:
             for family in study.families:
                 if trained.accuracies(family):
                     found.append((trained, family))
-                else:
-                    absent.append(trained.label(family))
+                absent += _missing(trained, family)
     return found, absent
+
+
+def _missing(trained: Trained, family: Family) -> list[str]:
+    """The name of a family that is not trained, or what of it is not."""
+    geometries = trained.rising(family)
+    left = [str(g.qk_rank) for g in geometries if not trained.of(g)]
+    if not left:
+        return []
+    some = "" if len(left) == len(geometries) else f": head dimension {', '.join(left)}"
+    return [trained.label(family) + some]
 
 
 def settings_of(

@@ -101,17 +101,28 @@ def swept_tasks(
     return [*_small(rows, inputs), *_language(language)]
 
 
+def partly_swept(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Swept]:
+    """The tasks of which some splits are trained: too few to be evidence, enough to compare."""
+    complete = _complete(rows, inputs)
+    found = [_scored(rows, row) for row in inputs if row["task"] not in complete]
+    return [task for task in found if task.scores]
+
+
 def _small(rows: Sequence[Row], inputs: Sequence[Row]) -> list[Swept]:
     told = {row["task"]: row for row in inputs}
-    complete = dict.fromkeys(v.task for v in judge(rows, inputs) if v.regime == "width")
-    found = []
-    for name in complete:
-        wanted = choices(name, "width")
-        scores = of_one_device(rows, name, told[name]["trivial"], wanted)
-        points = {g: {s: 100 * x for s, x in seeds.items()} for g, seeds in scores.items()}
-        held_out, evidence = BENCHES[name].judged, stored_evidence(told[name])
-        found.append(Swept(name, kind_of(name), held_out, evidence, points, "points"))
-    return found
+    return [_scored(rows, told[name]) for name in _complete(rows, inputs)]
+
+
+def _complete(rows: Sequence[Row], inputs: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(v.task for v in judge(rows, inputs) if v.regime == "width"))
+
+
+def _scored(rows: Sequence[Row], told: Row) -> Swept:
+    name = told["task"]
+    scores = of_one_device(rows, name, told["trivial"], choices(name, "width"))
+    points = {g: {s: 100 * x for s, x in seeds.items()} for g, seeds in scores.items()}
+    held_out, evidence = BENCHES[name].judged, stored_evidence(told)
+    return Swept(name, kind_of(name), held_out, evidence, points, "points")
 
 
 def _language(rows: Sequence[Row]) -> list[Swept]:

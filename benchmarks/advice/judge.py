@@ -227,9 +227,16 @@ def _joint_error(by_task: Sequence[Sequence[float]]) -> float:
 
 def main() -> None:
     """Judge, print, and write the page and the evidence table."""
-    from benchmarks.advice.evidence_table import evidence_rows, swept_tasks
+    from benchmarks.advice.evidence_table import evidence_rows, partly_swept, swept_tasks
     from benchmarks.advice.judge_language import apart_rows
-    from benchmarks.advice.lead import LEAD_BEGIN, LEAD_END, lead_table
+    from benchmarks.advice.lead import (
+        LEAD_BEGIN,
+        LEAD_END,
+        PART_BEGIN,
+        PART_END,
+        lead_table,
+        part_table,
+    )
     from benchmarks.advice.page import report, write_page
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -246,10 +253,11 @@ def main() -> None:
     text = report(judge(rows, inputs), rows, inputs)
     language = read_rows(given.language)
     tasks = swept_tasks(rows, inputs, language)
-    lead = lead_table(tasks)
-    print(f"{lead}\n\n{text}")
+    lead, part = lead_table(tasks), part_table(partly_swept(rows, inputs), tasks)
+    print(f"{lead}\n\n{part}\n\n{text}")
     if given.page is not None:
         write_page(given.page, lead, LEAD_BEGIN, LEAD_END)
+        write_page(given.page, part, PART_BEGIN, PART_END)
         write_page(given.page, text)
     if given.evidence is not None:
         lines = ",\n ".join(json.dumps(row) for row in evidence_rows(tasks))

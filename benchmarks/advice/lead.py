@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.advice.evidence_table import Swept, evidence_rows
+from benchmarks.advice.judge import mean_and_error
 from benchmarks.advice.page import table
 from benchmarks.advice.rules import RULES
 
@@ -45,6 +46,36 @@ def lead_table(tasks: Sequence[Swept]) -> str:
     """The table as Markdown, kinds together."""
     ordered = sorted(tasks, key=lambda task: task.kind)
     return table([NAMES, *(_line(task, _advised_by_others(task, tasks)) for task in ordered)])
+
+
+#: The table of tasks whose advice was recorded before some of their splits were trained.
+PART_BEGIN = "<!-- part: begin (made by benchmarks.advice.judge) -->"
+PART_END = "<!-- part: end -->"
+
+PART_NAMES = ("task", "held out", "accuracy in percent", "advised", "usual", "gain of advised")
+
+
+def part_table(partly: Sequence[Swept], tasks: Sequence[Swept]) -> str:
+    """Score of every trained split, and what the advice of the judged tasks gains, as Markdown."""
+    return table([PART_NAMES, *(_part_line(task, tasks) for task in partly)])
+
+
+def _part_line(task: Swept, tasks: Sequence[Swept]) -> list[str]:
+    advised = advised_now(task, list(map(from_row, evidence_rows(tasks))))
+    (usual,) = RULES["habit (r = 64)"](task.question)
+    value, error = task.gap(advised, usual)
+    return [
+        task.name,
+        "yes" if task.held_out else "no",
+        ", ".join(f"{g.heads} × {g.qk_rank}: {_mean(task, g)}" for g in task.splits),
+        *(f"{g.heads} × {g.qk_rank}" for g in (advised, usual)),
+        f"{value:.1f} ± {error:.1f} {task.unit}",
+    ]
+
+
+def _mean(task: Swept, split: HeadGeometry) -> str:
+    mean, error = mean_and_error(list(task.scores[split].values()))
+    return f"{mean:.1f} ± {error:.1f}"
 
 
 def _advised_by_others(task: Swept, tasks: Sequence[Swept]) -> HeadGeometry:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from benchmarks.advice import judge, page
-from benchmarks.advice.evidence_table import evidence_rows, swept_tasks
+from benchmarks.advice.evidence_table import evidence_rows, partly_swept, swept_tasks
 from benchmarks.advice.inputs import RECORD
 from benchmarks.advice.judge_language import is_learned, judged_names, width_scores
-from benchmarks.advice.lead import advised_now, lead_table
+from benchmarks.advice.lead import advised_now, lead_table, part_table
 from benchmarks.advice.rules import RULES, Question
 from benchmarks.advice.tasks import BENCHES
 from benchmarks.recording import read_rows
@@ -242,6 +242,25 @@ def test_the_page_leads_with_the_advice_of_today(tasks):
     lead = lead_table(tasks)
     assert lead in text
     assert text.index(lead) < text.index("\n## ")
+
+
+def test_the_page_has_the_tasks_that_are_trained_in_part(tasks):
+    rows = read_rows(sorted(judge.RECORDS.glob("rows*.jsonl")))
+    partly = partly_swept(rows, read_rows([RECORD]))
+    assert not {task.name for task in partly} & {task.name for task in tasks}
+    text = (ROOT / "docs" / "advice-judged.md").read_text(encoding="utf-8")
+    assert part_table(partly, tasks) in text
+
+
+def test_a_task_with_a_missing_split_is_compared_and_is_no_evidence(tasks):
+    rows = read_rows(sorted(judge.RECORDS.glob("rows*.jsonl")))
+    kept = [r for r in rows if r["task"] != "cifar10" or r["qk_rank"] in (8, 64)]
+    told = read_rows([RECORD])
+    assert "cifar10" not in [task.name for task in swept_tasks(kept, told)]
+    (part,) = (task for task in partly_swept(kept, told) if task.name == "cifar10")
+    assert [split.qk_rank for split in part.splits] == [8, 64]
+    line = part_table([part], [task for task in tasks if task.name != "cifar10"]).splitlines()[-1]
+    assert "| 16 × 8 | 2 × 64 | 1.8 ± 0.5 points |" in line
 
 
 def test_the_stored_evidence_is_what_the_records_say(tasks):

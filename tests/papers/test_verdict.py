@@ -112,6 +112,18 @@ def test_the_page_leads_with_the_answer():
     assert first.startswith(("**Yes.**", "**In part.**", "**Not shown.**", "**No.**", "**Undec"))
 
 
+def test_a_family_is_named_with_the_head_dimensions_that_are_not_trained():
+    families, absent = make_verdict.recorded_families()
+    untrained = {
+        found.label(family): [g.qk_rank for g in found.rising(family) if not found.of(g)]
+        for found, family in families
+    }
+    told = dict(line.split(": head dimension ") for line in absent if ":" in line)
+    assert told == {
+        name: ", ".join(map(str, left)) for name, left in untrained.items() if left
+    }
+
+
 def test_without_records_of_width_384_the_section_is_short(tmp_path, monkeypatch):
     monkeypatch.setattr(unstable_training, "RECORDS", tmp_path)
     part = unstable_training.unstable_part(make_verdict.recorded_families()[0])
