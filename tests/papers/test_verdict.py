@@ -119,9 +119,7 @@ def test_a_family_is_named_with_the_head_dimensions_that_are_not_trained():
         for found, family in families
     }
     told = dict(line.split(": head dimension ") for line in absent if ":" in line)
-    assert told == {
-        name: ", ".join(map(str, left)) for name, left in untrained.items() if left
-    }
+    assert told == {name: ", ".join(map(str, left)) for name, left in untrained.items() if left}
 
 
 def test_without_records_of_width_384_the_section_is_short(tmp_path, monkeypatch):
