@@ -31,6 +31,9 @@ KINDS = {
     "digits-patches": "classify",
     "digits-pixels": "classify",
     "in-context": "regress",
+    "in-context-4": "regress",
+    "next-state": "regress",
+    "digits-masked": "regress",
 }
 
 #: The kinds of language tasks that ``headwise.advise`` has another name for.

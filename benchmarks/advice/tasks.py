@@ -1,6 +1,7 @@
 """The tasks: data, model, training, and the tokens an adviser would be shown.
 
-Three are held out: ``imdb``, ``in-context`` and ``svhn`` never serve to choose a rule.
+Four are held out: ``imdb``, ``in-context``, ``next-state`` and ``svhn`` never serve to choose a
+rule.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from benchmarks.advice.models import (
     regressor,
     text_classifier,
 )
+from benchmarks.advice.regression import MaskedPatches, NextState, token_regressor
 from torch import Tensor
 from torch.nn.functional import pad, unfold
 
@@ -215,6 +217,23 @@ def _in_context(task: InContext) -> Callable[[Path, str], Loaded]:
     return load
 
 
+def _masked_digits(folder: Path, device: str) -> Loaded:
+    found = _digits(2)(folder, "cpu")
+    images = found.task.trained.inputs[0], found.task.held_out.inputs[0]
+    known, held = (_patches(part, 2).float().to(device) for part in images)
+    task = MaskedPatches(known, held)
+    shown = task.batch(task.noise(SHOWN, stream(0, "shown")), None).inputs
+    return Loaded(task, shown, known[:SHOWN])
+
+
+def _next_state(task: NextState) -> Callable[[Path, str], Loaded]:
+    def load(folder: Path, device: str) -> Loaded:
+        shown = task.examine(SHOWN, stream(0, "shown")).inputs
+        return Loaded(task, shown, shown[0])
+
+    return load
+
+
 def _farthest(width: int, tokens: int, points: Uniform | Planted) -> Callable[[Path, str], Loaded]:
     def load(folder: Path, device: str) -> Loaded:
         task = FarthestNeighbour(width, tokens, points)
@@ -257,6 +276,29 @@ def _in_context_bench() -> Bench:
     return Bench("in-context", "error", True, shape, training, build, _in_context(task))
 
 
+def _short_in_context_bench() -> Bench:
+    task = InContext(dimensions=4, points=12, curriculum=Curriculum(2, 6, every=300.0))
+    shape = Shape(32, depth=4, mlp_width=64, heads=4, tokens=2 * task.points)
+    training = Training(5_000, 64, 1e-3, decay=0.0, evaluation=8_192)
+    build = regressor(shape, task.dimensions)
+    return Bench("in-context-4", "error", False, shape, training, build, _in_context(task))
+
+
+def _next_state_bench() -> Bench:
+    task = NextState(dimensions=3, states=16)
+    shape = Shape(32, depth=4, mlp_width=64, heads=4, tokens=task.states)
+    training = Training(3_000, 64, 1e-3, decay=0.0, evaluation=8_192)
+    build = token_regressor(shape, task.dimensions, causal=True)
+    return Bench("next-state", "error", True, shape, training, build, _next_state(task))
+
+
+def _masked_bench() -> Bench:
+    shape = Shape(64, depth=2, mlp_width=128, heads=4, tokens=16)
+    training = Training(2_000, 64, 3e-3, evaluation=800)
+    build = token_regressor(shape, 4, causal=False)
+    return Bench("digits-masked", "error", False, shape, training, build, _masked_digits)
+
+
 def _isotropic_bench(width: int, training: Training) -> Bench:
     shape = Shape(width, depth=1, mlp_width=4 * width, heads=4, tokens=16)
     build, load = point_encoder(shape), _farthest(width, 16, Uniform())
@@ -275,6 +317,9 @@ def _all() -> dict[str, Bench]:
     found = [
         _imdb_bench(),
         _in_context_bench(),
+        _short_in_context_bench(),
+        _next_state_bench(),
+        _masked_bench(),
         _picture_bench("cifar10", classes=10, held_out=3_000, orientations=2),
         _picture_bench("svhn", classes=10, held_out=2_000, orientations=1),
         _picture_bench("cifar100", classes=20, held_out=2_000, orientations=2),

@@ -59,6 +59,7 @@ def test_only_the_judged_tasks_are_marked_so():
     assert {name for name, bench in BENCHES.items() if bench.judged} == {
         "imdb",
         "in-context",
+        "next-state",
         "svhn",
     }
 
