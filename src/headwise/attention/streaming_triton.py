@@ -30,6 +30,11 @@ class Sizes:
     stages: int = 3
 
 
+#: Sizes for which Triton compiles no kernels of their own. A kernel for exactly one row has no
+#: loop, and ptxas 12.8 (in Triton 3.6) makes its products on Hopper read shared memory at an
+#: address that nothing has set: by chance an illegal access.
+AS_THEY_COME = ["N", "M", "OFFSET"]
+
 #: The arg-max is one product and one comparison for each score.
 ARGMAX = Sizes(128, 128, 4, 3)
 #: Products of 16 bits, and of 32, whose tiles take twice the room.
@@ -56,7 +61,7 @@ def _scores(q, k, rows, columns, M, SCALE, OFFSET, CAUSAL: tl.constexpr, IEEE: t
     return tl.where(allowed, s, float("-inf"))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=AS_THEY_COME)
 @no_type_check
 def _forward(
     Q, K, X, OUT, LOGSUM, SCALE, N, M, OFFSET,
@@ -91,7 +96,7 @@ def _forward(
     tl.store(LOGSUM + matrix * N + rows, best + tl.log2(total), mask=rows < N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=AS_THEY_COME)
 @no_type_check
 def _transposed(
     Q, K, Y, OUT, LOGSUM, SCALE, N, M, OFFSET,
@@ -122,7 +127,7 @@ def _transposed(
     tl.store(OUT + matrix * M * W + places, out.to(OUT.dtype.element_ty), mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=AS_THEY_COME)
 @no_type_check
 def _best_block(
     Q, K, BLOCK, N, M, OFFSET,
@@ -154,7 +159,7 @@ def _best_block(
     tl.store(BLOCK + matrix * N + rows, block, mask=rows < N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=AS_THEY_COME)
 @no_type_check
 def _best_in_block(
     Q, K, BLOCK, WINNER, N, M, OFFSET,
