@@ -114,7 +114,7 @@ def test_numbers_may_end_in_k_and_m(headwise):
 
 def test_the_report_and_the_export_are_written(headwise, tmp_path):
     out = tmp_path / "deep" / "report.html"
-    ran = headwise("advise", "--length", 128, "--width", 64, "--out", out)
+    ran = headwise("advise", "--length", 128, "--width", 64, "--html", out)
     assert ran.code == 0 and f"report: {out}" in ran.err
     page = out.read_text()
     card, table, following = (page.index(part) for part in ('class="card"', "<table>", "type next"))
@@ -135,7 +135,7 @@ def test_the_command_and_the_function_have_the_same_parameters():
     from headwise.advice import advise as function
     from headwise.cli.advise import advise as command
 
-    own = {"data", "explain", "out", "export", "as_json"}
+    own = {"data", "explain", "html", "export", "as_json"}
     theirs = set(inspect.signature(function).parameters) - {"progress"}
     assert set(inspect.signature(command).parameters) - own == theirs
 

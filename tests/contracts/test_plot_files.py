@@ -58,11 +58,11 @@ def test_a_result_is_short_and_becomes_a_frame(made):
         ("law", "--length", "64", "--plot", "nowhere/a.png"),
         ("scan", "model", "--random", "--plot", "nowhere/a.png"),
         ("scan", "model", "--random", "--csv", "text.txt/rows.csv"),
-        ("scan", "model", "--random", "--out", "folder"),
+        ("scan", "model", "--random", "--html", "folder"),
         ("trial", "digits", "--plot", "nowhere/a.png"),
         ("trial", "digits", "--html", "folder"),
-        ("advise", "--out", "text.txt/report.html"),
-        ("reduce", "model", "--text", "text.txt", "--rank", "2", "--report", "folder"),
+        ("advise", "--html", "text.txt/report.html"),
+        ("reduce", "model", "--text", "text.txt", "--rank", "2", "--html", "folder"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(

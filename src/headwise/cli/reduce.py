@@ -10,6 +10,7 @@ import typer
 from headwise.cli.console import UsageError, quieten_transformers
 from headwise.cli.options import (
     AsJson,
+    Html,
     Model,
     amount,
     number_above,
@@ -113,9 +114,6 @@ StorePlace = Annotated[
         default=".headwise/results.db",
     ),
 ]
-ReportFile = Annotated[
-    Path | None, typer.Option("--report", help="Write a report with figures: report.html.")
-]
 
 
 def reduce(
@@ -137,8 +135,8 @@ def reduce(
     context: Context = 2048,
     device: Device = "cpu",
     seed: Seed = 0,
-    report: ReportFile = None,
     store: StorePlace = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Cut the attention of a trained model to the rank that it uses, and measure the damage.
@@ -150,7 +148,7 @@ def reduce(
     headwise reduce model_folder --text text.txt --kv-bytes 50% --out smaller
     """
     _one_budget({"--kv-bytes": kv_bytes, "--params": params, "--keep": keep, "--rank": rank})
-    refuse_unwritable(None, report)
+    refuse_unwritable(None, html)
     content = text_in_file(text)
     from headwise.cli.progress_bar import progress_bar
     from headwise.reduction import CURVE, Budget, Settings, reduce_model
@@ -173,7 +171,7 @@ def reduce(
     found = reduce_model(model, content, budget, settings, out=out, progress=progress_bar())
     asked = {**vars(budget), "keys": keys, "only": only, "step": step, "heal": heal}
     _keep(found, store, model=model, text=content, asked=asked, seed=seed)
-    _show(found, model, report, as_json=as_json)
+    _show(found, model, html, as_json=as_json)
 
 
 def _one_budget(budgets: dict[str, object]) -> None:
@@ -191,19 +189,19 @@ def _keep(found: Reduction, store: str | None, **described: Any) -> None:
     keep_reduction(place, found, command="headwise reduce", **described)
 
 
-def _show(found: Reduction, model: str, report: Path | None, *, as_json: bool) -> None:
+def _show(found: Reduction, model: str, html: Path | None, *, as_json: bool) -> None:
     from headwise.cli.console import note, print_json
 
     if as_json:
         print_json({"model": model, **found.as_json()})
     else:
         _print(found)
-    if report is not None:
+    if html is not None:
         from headwise.reduction import reduction_page
         from headwise.report import write_page
 
-        write_page(reduction_page(found, model), report)
-        note(f"report: {report}")
+        write_page(reduction_page(found, model), html)
+        note(f"report: {html}")
 
 
 def _print(found: Reduction) -> None:

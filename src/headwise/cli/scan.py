@@ -11,6 +11,7 @@ import typer
 from headwise.cli.console import UsageError, quieten_transformers
 from headwise.cli.options import (
     AsJson,
+    Html,
     Model,
     figure_file,
     option,
@@ -55,9 +56,6 @@ Plot = Annotated[
     ),
 ]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the rows as CSV.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", help="Write a report with heat maps: report.html.")
-]
 StorePlace = Annotated[
     str | None,
     option(
@@ -83,7 +81,7 @@ def scan(
     against_init: AgainstInit = False,
     plot: Plot = None,
     csv: Csv = None,
-    out: Out = None,
+    html: Html = None,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -95,8 +93,8 @@ def scan(
     \b
     headwise scan model_folder --text text.txt --plot ranks.png
     """
-    refuse_unwritable(plot, csv, out)
-    _refuse_same(plot, csv, out)
+    refuse_unwritable(plot, csv, html)
+    _refuse_same(plot, csv, html)
     chosen_layers, chosen_heads = _layers(layers), _numbers("--heads", heads)
     found = _found(
         model,
@@ -107,7 +105,7 @@ def scan(
         store=store,
     )
     # Files first: the reader of a pipe may leave before everything is printed.
-    _write(found, _name(model), plot=plot, csv=csv, out=out)
+    _write(found, _name(model), plot=plot, csv=csv, html=html)
     if as_json:
         from headwise.cli.console import print_json
         from headwise.probing import as_json as written
@@ -229,7 +227,7 @@ def _shown(value: float | None) -> str:
 
 
 def _write(
-    found: Scan, name: str, *, plot: Path | None, csv: Path | None, out: Path | None
+    found: Scan, name: str, *, plot: Path | None, csv: Path | None, html: Path | None
 ) -> None:
     from headwise.cli.console import note
     from headwise.probing import write_report
@@ -241,6 +239,6 @@ def _write(
     if csv is not None:
         found.write_csv(csv)
         note(f"written: {csv}")
-    if out is not None:
-        write_report(found, out, f"Ranks of {name}", command_line(sys.argv))
-        note(f"written: {out}")
+    if html is not None:
+        write_report(found, html, f"Ranks of {name}", command_line(sys.argv))
+        note(f"report: {html}")

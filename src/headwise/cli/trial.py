@@ -12,6 +12,7 @@ import typer
 from headwise.cli.console import UsageError
 from headwise.cli.options import (
     AsJson,
+    Html,
     figure_file,
     number_above,
     option,
@@ -94,7 +95,6 @@ Cluster = Annotated[
         metavar="ADDRESS",
     ),
 ]
-Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML report.")]
 Plot = Annotated[
     Path | None,
     option(
