@@ -57,7 +57,7 @@ def test_every_output_is_written(checkpoint, capsys, tmp_path):
 def test_an_output_that_cannot_be_written_is_refused_before_measuring(
     checkpoint, capsys, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("headwise.probing.scan_checkpoint", None)
+    monkeypatch.setattr("headwise.probing.scan", None)
     code, printed = run(capsys, "scan", checkpoint, "--random", "--html", tmp_path)
     assert (code, printed.out, len(printed.err.splitlines())) == (1, "", 1)
     assert f"cannot write {tmp_path}: it is a folder; pass the name" in printed.err

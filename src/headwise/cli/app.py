@@ -134,8 +134,8 @@ def _answered(arguments: list[str]) -> int:
 
 def _renamed(error: typer.TyperException) -> str:
     """Say what an option is called now; empty for other errors."""
-    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
-    now = RENAMED.get((getattr(context, "info_name", None), option))
+    context, option = getattr(error, "ctx", None), getattr(error, "option_name", "")
+    now = RENAMED.get((getattr(context, "info_name", ""), option))
     return "" if now is None else f"expected {now} for the report, got {option}; pass {now}"
 
 
