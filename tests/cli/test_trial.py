@@ -58,7 +58,7 @@ def test_the_figure_and_the_report_are_written(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "expected DATA, or --build with --batches, got neither; pass"),
+        ([], "expected SOURCE, or --build with --batches, got neither; pass"),
         (["digits", "--build", "a:b", "--batches", "a:c"], "--batches, got both; pass one"),
         (["--batches", "a:c"], "got --batches alone; pass --build too"),
         (["digits", "--candidates", "4x16"], "two different candidates, got 1; pass more"),

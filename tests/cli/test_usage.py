@@ -111,7 +111,7 @@ WRONG = {
     },
     "law": {
         "length": (*NUMBER, "1", "inf", "1e13"),
-        "head_dims": (*NUMBER, "inf", "1e6"),
+        "head_dim": (*NUMBER, "inf", "1e6"),
         "fraction": ("abc", "nan", "-1", "0", "1", ""),
         "mask": CHOICE,
         "plot": ("x.gif", "x"),
@@ -146,7 +146,7 @@ WRONG = {
 #: Paths and names: whether these are wrong depends on the machine, so the exit code is 1.
 ANY_TEXT = {
     "advise": {"source", "data", "config", "name"},
-    "trial": {"data", "labels", "folder"},
+    "trial": {"source", "labels", "folder"},
     "rank": {"source", "name"},
     "scan": {"model", "text", "images", "csv"},
     "reduce": {"model", "text", "out"},
@@ -168,11 +168,10 @@ WITH |= {
 }
 
 POSITIONAL = {("reproduce", "exhibits"), ("report", "exhibits")}
-SPELLED = {"head_dims": "--head-dim"}
 
 
 def spelled(parameter):
-    return SPELLED.get(parameter, "--" + parameter.replace("_", "-"))
+    return "--" + parameter.replace("_", "-")
 
 
 CASES = [
