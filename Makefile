@@ -10,7 +10,7 @@ PIP := @$(BIN)/pip --disable-pip-version-check install --no-compile --quiet --qu
 .PHONY: demo test test-all quick-tests all-tests coverage check lint types contract docs clean bench-rank bench-law bench-layer bench-engine bench-advice bench-training bench-exhibits verify-records attack
 
 demo: .venv/.runs
-	@$(BIN)/headwise advise --out local/advice.html
+	@$(BIN)/headwise advise --html local/advice.html
 
 # What people run: a few minutes. test-all adds kills, clusters, end-to-end runs and
 # documentation drift, and is what .ci/run calls. Checks run beside the tests:

@@ -20,7 +20,8 @@ import torch
 from benchmarks.recording import provenance
 
 from headwise.hugging_face.loading import find_source, load_model
-from headwise.probing import Inputs, scan
+from headwise.probing import scan
+from headwise.probing.checkpoints import Inputs
 
 
 def measured(model: Any, batch: dict[str, Any], layer: int) -> dict[str, Any]:

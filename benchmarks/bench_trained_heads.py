@@ -20,7 +20,8 @@ from benchmarks.recording import provenance
 
 from headwise.attention.view import AttentionView
 from headwise.hugging_face.loading import find_source, load_model
-from headwise.probing import Inputs, capture
+from headwise.probing import capture
+from headwise.probing.checkpoints import Inputs
 from headwise.spectra import LogWeights, count
 
 EPSILON = 1e-8

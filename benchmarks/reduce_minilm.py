@@ -18,7 +18,7 @@ import torch
 from benchmarks.recording import provenance, read_rows
 from benchmarks.scripts import run_script
 
-from headwise.reduction import Budget, Settings, reduce_model
+from headwise.reduction import reduce
 
 #: Characters of a calibration text, and of the text that judges.
 SIZES = (500_000, 60_000)
@@ -35,14 +35,15 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     asked = parser.parse_args()
     done = {(row["sample"], row["healed"]) for row in read_rows([asked.rows])}
-    settings = Settings(only="keys", held_out=8192, heal=asked.heal, device=asked.device)
+    given = {"kv_bytes": "50%", "only": "keys", "held_out": 8192}
+    given |= {"heal": asked.heal, "device": asked.device, "seed": 0}
     for sample, text in enumerate(texts(asked.imdb, asked.samples)):
         if (sample, asked.heal) in done:
             continue
         start = time.process_time()
-        found = reduce_model(asked.model, text, Budget(kv_bytes="50%"), settings)
+        found = reduce(asked.model, text, **given)
         row = {"sample": sample, **found.as_json(), "seconds": time.process_time() - start}
-        row |= {"made_by": provenance(asked.device, "float32", settings.seed)}
+        row |= {"made_by": provenance(asked.device, "float32", given["seed"])}
         print(sample, found.after, flush=True)
         with asked.rows.open("a") as out:
             out.write(json.dumps(row) + "\n")

@@ -33,13 +33,13 @@ PATIENCE = 120.0
 COMMANDS = (
     (12.0, "law --length 4096"),
     (12.0, "bound --width 64 --rank 8 --error 0.1"),
-    (15.0, "advise --length 256 --width 128 --out HERE/advice.html"),
+    (15.0, "advise --length 256 --width 128 --html HERE/advice.html"),
     (15.0, "demo --tokens 600"),
     (15.0, "rank MATRIX --tolerance relative:1e-9"),
     (40.0, "reproduce rank2026/figure_2c --scale miniature --store STORE"),
     (40.0, "reproduce rank2026/figure_2c --scale miniature --store STORE --cluster local:2"),
     (40.0, "trial digits --candidates 16x4,4x16 --steps 60 --seeds 2 --folder HERE/trial"),
-    (40.0, "scan MODEL --random --length 64 --store STORE --out HERE/scan.html"),
+    (40.0, "scan MODEL --random --length 64 --store STORE --html HERE/scan.html"),
     (40.0, "reduce MODEL --text TEXT --keep 0.9 --length 32 --out HERE/smaller"),
     (15.0, "serve --port 0 --no-browser --store STORE"),
 )

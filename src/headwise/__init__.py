@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headwise.papers.reproduce import list_exhibits, reproduce
     from headwise.probing import RankMonitor, capture, scan
     from headwise.progress import Progress
-    from headwise.reduction import load, reduce_model
+    from headwise.reduction import load, reduce
     from headwise.spectra import Relative, measure
     from headwise.theory import bound, expected_rank, law
     from headwise.trials import trial, trial_of
@@ -41,7 +41,7 @@ __all__ = [
     "measure",
     "mha",
     "rank",
-    "reduce_model",
+    "reduce",
     "reproduce",
     "scan",
     "trial",
@@ -64,7 +64,7 @@ _HOME = {
     "measure": "spectra",
     "mha": "attention",
     "rank": "attention",
-    "reduce_model": "reduction",
+    "reduce": "reduction",
     "reproduce": "papers.reproduce",
     "scan": "probing",
     "trial": "trials",

@@ -18,8 +18,7 @@ Face = Literal["python", "command", "page"]
 _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 
 #: Parameters that the command spells in another way.
-_OTHERWISE = {"source": "SOURCE", "exhibits": "EXHIBIT", "model": "MODEL", "inputs": "DATA"} | {
-    "head_dims": "--head-dim",
+_OTHERWISE = {"source": "SOURCE", "exhibits": "EXHIBIT", "model": "MODEL"} | {
     "as_json": "--json",
     "list_exhibits": "headwise reproduce --list",
 }

@@ -413,10 +413,10 @@ def test_the_report_suggests_a_trial_that_runs_and_holds_the_usual_geometry():
     assert "digits --patch 1 " in trial_command(advise("digits", patch=1))
     vectors = trial_command(advise(TOKENS, width=32))
     assert vectors.startswith("headwise trial --build mine:build --batches mine:batches --width 32")
-    assert "headwise trial DATA --width 64" in trial_command(advise(IDS, width=64))
+    assert "headwise trial SOURCE --width 64" in trial_command(advise(IDS, width=64))
     llama = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8}
     grouped = advise(config=llama | {"num_key_value_heads": 2})
-    assert trial_command(grouped) == "headwise trial DATA --width 256"
+    assert trial_command(grouped) == "headwise trial SOURCE --width 256"
 
 
 def test_the_same_seed_gives_the_same_answer(answer):

@@ -29,7 +29,7 @@ def planned(target: str) -> str:
 def test_demo_installs_the_pinned_versions_and_asks_for_advice():
     plan = planned("demo")
     assert plan.index("-m venv .venv") < plan.index("-c constraints.txt -e .")
-    assert plan.rstrip().endswith(".venv/bin/headwise advise --out local/advice.html")
+    assert plan.rstrip().endswith(".venv/bin/headwise advise --html local/advice.html")
 
 
 def test_test_runs_every_check():

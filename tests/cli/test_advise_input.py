@@ -8,10 +8,10 @@ import pytest
 
 def test_a_refused_report_leaves_no_file(headwise, tmp_path):
     numbers = ("advise", "--length", 128, "--width", 64)
-    assert headwise(*numbers, "--out", tmp_path / "x.pdf").code == 2
+    assert headwise(*numbers, "--html", tmp_path / "x.pdf").code == 2
     assert list(tmp_path.iterdir()) == []
     for name in ("x.HTM", "x"):
-        assert headwise(*numbers, "--out", tmp_path / name).code == 0
+        assert headwise(*numbers, "--html", tmp_path / name).code == 0
         assert "<svg" in (tmp_path / name).read_text()
 
 
@@ -60,9 +60,9 @@ def test_a_refused_report_leaves_no_file(headwise, tmp_path):
             1,
             "nothing fits 100 parameters and 256 cache bytes per token (the present model) at",
         ),
-        (("--out", "x.pdf"), 2, "expected an HTML file for --out, got x.pdf; pass --out x.html"),
-        (("--out", "a.b.json"), 2, "pass --out a.b.html"),
-        (("--out", "."), 1, "cannot write .: it is a folder; pass the name of a file"),
+        (("--html", "x.pdf"), 2, "expected an HTML file, got x.pdf; pass --html x.html"),
+        (("--html", "a.b.json"), 2, "pass --html a.b.html"),
+        (("--html", "."), 1, "cannot write .: it is a folder; pass the name of a file"),
         (("--width", "768"), 2, "expected a SOURCE or a --length with --width 768, got neither"),
         (
             ("--length", "9", "--width", "8", "--patch", "2"),

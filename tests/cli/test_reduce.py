@@ -54,7 +54,7 @@ def run(*arguments):
 def test_a_model_is_cut_reported_and_saved(checkpoint, text, tmp_path, capsys):
     page, folder = tmp_path / "report.html", tmp_path / "cut"
     code = run(
-        checkpoint, "--text", text, "--kv-bytes", "50%", "--out", folder, "--report", page,
+        checkpoint, "--text", text, "--kv-bytes", "50%", "--out", folder, "--html", page,
         "--curve", *SMALL,
     )  # fmt: skip
     out = capsys.readouterr().out
@@ -88,7 +88,7 @@ def test_json_has_the_fields_of_the_result(checkpoint, text, capsys):
         (["--rank", "2", "--device", "meta"], 1, "there is no device 'meta' on this machine"),
         (["--kv-bytes", "50%", "--out", "."], 1, "folder that does not exist"),
         (["--rank", "2", "--length", "800"], 1, "expected a text of at least"),
-        (["--rank", "2", "--report", "."], 1, "cannot write .: it is a folder"),
+        (["--rank", "2", "--html", "."], 1, "cannot write .: it is a folder"),
         (["--rank", "2", "--text", "absent.txt"], 1, "there is no file absent.txt; pass the path"),
     ],
 )

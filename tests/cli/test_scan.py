@@ -43,7 +43,7 @@ def test_a_choice_of_heads_tells_no_saving(checkpoint, capsys):
 
 def test_every_output_is_written(checkpoint, capsys, tmp_path):
     files = [tmp_path / name for name in ("map.png", "rows.csv", "report.html")]
-    given = ("--plot", files[0], "--csv", files[1], "--out", files[2], "--against-init")
+    given = ("--plot", files[0], "--csv", files[1], "--html", files[2], "--against-init")
     code, printed = run(capsys, "scan", checkpoint, "--random", "--batch", "3", *given, "--json")
     found = json.loads(printed.out)
     assert code == 0
@@ -57,17 +57,17 @@ def test_every_output_is_written(checkpoint, capsys, tmp_path):
 def test_an_output_that_cannot_be_written_is_refused_before_measuring(
     checkpoint, capsys, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("headwise.probing.scan_checkpoint", None)
-    code, printed = run(capsys, "scan", checkpoint, "--random", "--out", tmp_path)
+    monkeypatch.setattr("headwise.probing.scan", None)
+    code, printed = run(capsys, "scan", checkpoint, "--random", "--html", tmp_path)
     assert (code, printed.out, len(printed.err.splitlines())) == (1, "", 1)
     assert f"cannot write {tmp_path}: it is a folder; pass the name" in printed.err
     assert run(capsys, "scan", checkpoint, "--random", "--csv", tmp_path)[0] == 1
     (tmp_path / "file").touch()
-    code, printed = run(capsys, "scan", checkpoint, "--random", "--out", tmp_path / "file" / "a")
+    code, printed = run(capsys, "scan", checkpoint, "--random", "--html", tmp_path / "file" / "a")
     assert (code, printed.out) == (1, "")
     assert "cannot write into the folder" in printed.err
     monkeypatch.setattr("os.access", lambda *_: False)
-    code, printed = run(capsys, "scan", checkpoint, "--random", "--out", tmp_path / "a.html")
+    code, printed = run(capsys, "scan", checkpoint, "--random", "--html", tmp_path / "a.html")
     assert (code, printed.out) == (1, "")
     assert "(Permission denied)" in printed.err
 

@@ -31,7 +31,7 @@ def test_bad_input_is_one_line(checkpoint, capsys, tmp_path):
         (("--random", "--heads", "one"), "--heads 'one' is not a list of numbers"),
         (("--random", "--heads", "5-3"), "--heads '5-3' contains '5-3'; write a range from the"),
         (("--random", "--layers", "0-99999999999"), "to the larger number, below 10,000"),
-        (("--random", "--csv", "same", "--out", "same"), "got the same file twice"),
+        (("--random", "--csv", "same", "--html", "same"), "got the same file twice"),
     ):
         code, printed = run(capsys, "scan", checkpoint, *options)
         assert (code, len(printed.err.splitlines())) == (2, 1)

@@ -35,6 +35,14 @@ def test_files_of_images_and_labels_are_read_and_the_best_is_named(capsys, tmp_p
     assert "lowest predicted error rate after 16 steps" in out
 
 
+def test_the_answer_fits_100_columns(capsys):
+    sizes = ["--width", "8", "--depth", "1", "--steps", "16", "--seeds", "2"]
+    code, out, err = said(capsys, "digits", *sizes, "--candidates", "128x16/128,1x8/8,2x4/8")
+    assert code == 0, err
+    assert "128 x 16/128" in out and "Pareto front" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
 def test_missing_labels_and_labels_that_do_not_match_are_one_line(capsys, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((40, 1, 4, 4)))
     np.save(tmp_path / "y.npy", np.zeros(3, dtype=np.int64))
@@ -58,7 +66,7 @@ def test_the_figure_and_the_report_are_written(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "expected DATA, or --build with --batches, got neither; pass"),
+        ([], "expected SOURCE, or --build with --batches, got neither; pass"),
         (["digits", "--build", "a:b", "--batches", "a:c"], "--batches, got both; pass one"),
         (["--batches", "a:c"], "got --batches alone; pass --build too"),
         (["digits", "--candidates", "4x16"], "two different candidates, got 1; pass more"),

@@ -1,5 +1,7 @@
 """Every result is short, becomes a frame, and refuses a file it cannot draw into in one line."""
 
+import json
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from headwise import RankMonitor, advise, bound, law, measure, rank
 from headwise.attention import HeadGeometry, mha
 from headwise.errors import BadInputError
 from headwise.probing import scan
+from headwise.reduction import Cut, Reduction, Score
 from headwise.spectra import count
 from headwise.trials import Trial
 from headwise.trials.result import Entrant
@@ -14,6 +17,7 @@ from headwise.trials.result import Entrant
 EYE = torch.eye(3, dtype=torch.float64)
 ENTRANT = Entrant(HeadGeometry.free(8, 1, 8), 9, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
 CURVE = ((0.3, 0.3), (0.2, 0.2))
+SCORE, CUT = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
 
 
 def monitored():
@@ -32,6 +36,7 @@ RESULTS = {
     "Law": lambda: law(64, [16]),
     "Bound": lambda: bound(64, 8, heads=8),
     "RankMonitor": monitored,
+    "Reduction": lambda: Reduction(None, (CUT,), CUT, 0.1, SCORE, SCORE, (256, 128), (900, 700)),
     "Trial": lambda: Trial((ENTRANT, ENTRANT), "loss", 9, (3, 9), (CURVE, CURVE), True),
 }
 
@@ -42,6 +47,18 @@ def test_a_figure_in_no_folder_is_refused_in_one_line(made, tmp_path):
         made().plot(file=tmp_path / "nowhere" / "figure.png")
     assert "\n" not in str(refused.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("made", RESULTS.values(), ids=RESULTS)
+def test_a_result_becomes_json(made):
+    assert json.loads(json.dumps(made().as_json(), allow_nan=False))
+
+
+@pytest.mark.parametrize("name", ["Advice", "Reduction", "Scan", "Trial"])
+def test_results_with_a_page_write_it(name, tmp_path):
+    file = RESULTS[name]().report(tmp_path / "deep" / "page.html")
+    assert file == tmp_path / "deep" / "page.html"
+    assert "<svg" in file.read_text()
 
 
 @pytest.mark.parametrize("made", RESULTS.values(), ids=RESULTS)
@@ -58,11 +75,11 @@ def test_a_result_is_short_and_becomes_a_frame(made):
         ("law", "--length", "64", "--plot", "nowhere/a.png"),
         ("scan", "model", "--random", "--plot", "nowhere/a.png"),
         ("scan", "model", "--random", "--csv", "text.txt/rows.csv"),
-        ("scan", "model", "--random", "--out", "folder"),
+        ("scan", "model", "--random", "--html", "folder"),
         ("trial", "digits", "--plot", "nowhere/a.png"),
         ("trial", "digits", "--html", "folder"),
-        ("advise", "--out", "text.txt/report.html"),
-        ("reduce", "model", "--text", "text.txt", "--rank", "2", "--report", "folder"),
+        ("advise", "--html", "text.txt/report.html"),
+        ("reduce", "model", "--text", "text.txt", "--rank", "2", "--html", "folder"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(

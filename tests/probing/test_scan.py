@@ -11,7 +11,7 @@ from headwise.attention import Causal, HeadGeometry, mha
 from headwise.attention.masks import EVERYTHING, Allowed, SlidingWindow
 from headwise.errors import BadInputError
 from headwise.models import EncoderStack
-from headwise.probing import scan, sentences, summary, write_report
+from headwise.probing import scan, sentences, summary
 from headwise.probing.numbers import COARSE, head_numbers, without_masked_rows
 
 TOKENS = torch.randn(2, 9, 12, generator=torch.Generator().manual_seed(0))
@@ -196,7 +196,8 @@ def test_the_summary_counts_what_it_says():
 
 def test_the_page_needs_no_other_host_and_names_every_layer(tmp_path):
     found = scan(model(), TOKENS, against=model())
-    text = write_report(found, tmp_path / "page.html", "Ranks of a model").read_text()
+    text = found.report(tmp_path / "page.html").read_text()
+    assert f"Ranks of {found.model}" in text
     assert text.count("<svg") == 12
     assert "blocks.1.attention" in text
     assert "src=" not in text

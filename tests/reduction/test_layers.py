@@ -9,7 +9,7 @@ from torch import nn
 from headwise.attention import HeadGeometry, HeadMean, Rotary, generalized, gqa, mha, mla
 from headwise.errors import BadInputError, ParameterError
 from headwise.geometry import LatentGeometry
-from headwise.reduction import best_factors, reduce
+from headwise.reduction import best_factors, reduce_layer
 from headwise.reduction.rotary import order_of_dropping
 
 WIDTH = 12
@@ -51,7 +51,7 @@ LAYERS = {
 def test_full_rank_changes_nothing(name, mask):
     layer, x = disturbed(LAYERS[name]()), tokens(batch=2)
     rank = layer.geometry.qk_rank
-    found = reduce(layer, x, rank=rank, value_rank=layer.geometry.v_rank, mask=mask)
+    found = reduce_layer(layer, x, rank=rank, value_rank=layer.geometry.v_rank, mask=mask)
     other = tokens(batch=2, seed=1)
     torch.testing.assert_close(found.layer(other, mask=mask), layer(other, mask=mask))
     assert found.predicted.logits == found.predicted.values == 0
@@ -62,18 +62,18 @@ def test_torch_layers_keep_their_calls(biased):
     torch.manual_seed(0)
     layer = nn.MultiheadAttention(WIDTH, 3, bias=biased, batch_first=True).double().eval()
     x = tokens(batch=2)
-    found = reduce(layer, x, rank=4)
+    found = reduce_layer(layer, x, rank=4)
     expected, weights = layer(x, x, x)
     got, same = found.layer(x, x, x)
     torch.testing.assert_close(got, expected)
     torch.testing.assert_close(same, weights)
-    assert reduce(layer, x, rank=3).layer(x, x, x)[0].shape == expected.shape
+    assert reduce_layer(layer, x, rank=3).layer(x, x, x)[0].shape == expected.shape
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_damage_on_the_calibration_is_as_predicted(name):
     layer, x = disturbed(LAYERS[name]()), tokens(length=60)
-    found = reduce(layer, x, rank=2, value_rank=3, mask="causal")
+    found = reduce_layer(layer, x, rank=2, value_rank=3, mask="causal")
     measured = found.measure(x, mask="causal")
     assert found.predicted.logits == pytest.approx(measured.logits, rel=1e-8)
     assert found.predicted.values == pytest.approx(measured.values, rel=1e-8)
@@ -83,7 +83,7 @@ def test_damage_on_the_calibration_is_as_predicted(name):
 @pytest.mark.parametrize("name", LAYERS)
 def test_damage_on_new_inputs_is_near_the_prediction(name):
     layer = disturbed(LAYERS[name]())
-    found = reduce(layer, tokens(batch=30), rank=2, value_rank=3, mask="causal")
+    found = reduce_layer(layer, tokens(batch=30), rank=2, value_rank=3, mask="causal")
     measured = found.measure(tokens(batch=30, seed=9), mask="causal")
     assert measured.values == pytest.approx(found.predicted.values, rel=0.3)
     assert measured.logits == pytest.approx(found.predicted.logits, rel=0.3)
@@ -122,7 +122,7 @@ def test_no_search_finds_a_better_query_key_form():
     """Two heads share a key; queries have a free map each, the key one."""
     layer, x = disturbed(gqa(GEOMETRY)), tokens()
     q, k, _ = (states[0].detach() for states in layer.projection(x, x))
-    found = reduce(layer, x, rank=2)
+    found = reduce_layer(layer, x, rank=2)
     losses, totals = 0.0, 0.0
     for head in range(2):
         queries, keys = q[2 * head : 2 * head + 2], k[head]
@@ -140,7 +140,7 @@ def test_no_search_finds_a_better_query_key_form():
 def test_a_constant_key_is_free_where_biases_can_hold_it():
     layer, x = disturbed(mha(HeadGeometry.standard(WIDTH, heads=3), "all")), tokens()
     layer.projection.key.bias.data += 50.0
-    found = reduce(layer, x, rank=3, value_rank=4)
+    found = reduce_layer(layer, x, rank=3, value_rank=4)
     assert found.measure(x).output < 0.05
 
 
@@ -154,13 +154,13 @@ def test_no_search_finds_a_better_value_output_form():
         return (z @ compress @ restore - z @ output.T).square().sum()
 
     loss = least(objective, (6, 2), (2, WIDTH)) / float((z @ output.T).square().sum())
-    found = reduce(layer, x, rank=6, value_rank=2)
+    found = reduce_layer(layer, x, rank=6, value_rank=2)
     assert found.predicted.values == pytest.approx(loss, rel=1e-6)
 
 
 def test_no_search_finds_a_better_output_for_the_kept_values():
     layer, x = disturbed(mha(HeadGeometry.standard(WIDTH, heads=3))), tokens()
-    found = reduce(layer, x, rank=4, value_rank=2)
+    found = reduce_layer(layer, x, rank=4, value_rank=2)
     kept = found.layer.weighting.mix(found.layer.heads(x))[0].transpose(0, 1).flatten(1)
     kept, wanted = kept.detach(), layer(x)[0].detach()
     best = torch.linalg.lstsq(kept, wanted).solution
@@ -208,7 +208,7 @@ def test_pairs_are_dropped_at_their_exact_cost():
         return float(lost.square().sum() / (q[0] @ k[0].mT).square().sum())
 
     for kept in range(1, 4):
-        found = reduce(layer, x, rank=2 * kept, value_rank=4)
+        found = reduce_layer(layer, x, rank=2 * kept, value_rank=4)
         every = [loss(dropped) for dropped in combinations(range(4), 4 - kept)]
         assert found.predicted.logits == pytest.approx(min(every), rel=1e-9)
 
@@ -223,32 +223,32 @@ def test_padding_takes_no_part():
     real = torch.ones(2, 40, dtype=torch.bool)
     real[1, 25:] = False
     noisy = x.masked_fill(~real.unsqueeze(-1), 100.0)
-    first = reduce(layer, x, rank=2, real=real).predicted
-    assert reduce(layer, noisy, rank=2, real=real).predicted == first
-    assert reduce(layer, noisy, rank=2).predicted != first
+    first = reduce_layer(layer, x, rank=2, real=real).predicted
+    assert reduce_layer(layer, noisy, rank=2, real=real).predicted == first
+    assert reduce_layer(layer, noisy, rank=2).predicted != first
 
 
 def test_layers_that_cannot_be_cut_are_refused_by_name():
     x = tokens()
     latent = mla(LatentGeometry(WIDTH, 2, 2, 6, 4, kv_latent=6, q_latent=None, rope_rank=2))
     with pytest.raises(BadInputError, match="got LatentProjection"):
-        reduce(latent, x, rank=2)
+        reduce_layer(latent, x, rank=2)
     with pytest.raises(BadInputError, match="KeyProjection with AnyMap"):
-        reduce(generalized(HeadGeometry.free(WIDTH, 2, 3), nn.Identity()), x, rank=2)
+        reduce_layer(generalized(HeadGeometry.free(WIDTH, 2, 3), nn.Identity()), x, rank=2)
     with pytest.raises(BadInputError, match="without add_zero_attn"):
-        reduce(nn.MultiheadAttention(WIDTH, 3, add_zero_attn=True), x, rank=2)
-    with pytest.raises(BadInputError, match="got Linear; use reduce_model"):
-        reduce(nn.Linear(2, 2), x, rank=2)
+        reduce_layer(nn.MultiheadAttention(WIDTH, 3, add_zero_attn=True), x, rank=2)
+    with pytest.raises(BadInputError, match=r"got Linear; use headwise\.reduce"):
+        reduce_layer(nn.Linear(2, 2), x, rank=2)
 
 
 def test_ranks_and_inputs_out_of_range_are_refused():
     layer = mha(HeadGeometry.standard(WIDTH, heads=3))
     with pytest.raises(ParameterError, match="rank"):
-        reduce(layer, tokens().float(), rank=5)
+        reduce_layer(layer, tokens().float(), rank=5)
     with pytest.raises(BadInputError, match="at least 4 tokens to calibrate on, got 2"):
-        reduce(layer, tokens(length=2).float(), rank=2)
+        reduce_layer(layer, tokens(length=2).float(), rank=2)
     with pytest.raises(BadInputError, match="batch, sequence, width"):
-        reduce(layer, tokens()[0].float(), rank=2)
+        reduce_layer(layer, tokens()[0].float(), rank=2)
     rotary = gqa(GEOMETRY, position=Rotary(6))
     with pytest.raises(ParameterError, match="even rank, got 3"):
-        reduce(rotary, tokens().float(), rank=3)
+        reduce_layer(rotary, tokens().float(), rank=3)

@@ -7,10 +7,9 @@ import torch
 
 import headwise
 from headwise.errors import BadInputError, ParameterError
-from headwise.reduction import Budget, Settings
-from headwise.reduction import reduce_model as reduced_by_settings
 from headwise.reduction.evaluation import measure_speed, similarity_agreement
 from headwise.reduction.healing import heal_model
+from headwise.reduction.planning import Budget
 from headwise.reduction.saving import load
 
 TEXT = " ".join(f"word{number * number % 53}" for number in range(900))
@@ -18,10 +17,8 @@ HALF = Budget(kv_bytes="50%")
 SMALL = {"step": 2, "length": 24, "context": 30}
 
 
-def reduce_model(model, text, budget=HALF, *, tokenizer=None, out=None, **settings):
-    return reduced_by_settings(
-        model, text, budget, Settings(**settings), tokenizer=tokenizer, out=out
-    )
+def reduced(model, text, budget=HALF, **asked):
+    return headwise.reduce(model, text, **vars(budget), **asked)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +39,7 @@ def tokenizer():
 def saved(tiny, tokenizer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "cut"
     model = tiny("llama")
-    found = reduce_model(model, TEXT, tokenizer=tokenizer, out=folder, curve=[0.75], **SMALL)
+    found = reduced(model, TEXT, tokenizer=tokenizer, out=folder, curve=[0.75], **SMALL)
     return model, found, folder
 
 
@@ -89,7 +86,7 @@ def test_plain_transformers_loads_it_with_its_own_code(saved, monkeypatch, tmp_p
 
 def test_an_encoder_is_judged_by_similarities(tiny, tokenizer, tmp_path):
     model = tiny("bert")
-    found = reduce_model(
+    found = reduced(
         model,
         TEXT,
         Budget(rank=4),
@@ -118,12 +115,12 @@ def test_a_run_stopped_while_calibrating_goes_on(tiny, tokenizer, tmp_path, monk
             raise KeyboardInterrupt
         return real(*given)
 
-    whole = reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "whole", **SMALL)
+    whole = reduced(model, TEXT, tokenizer=tokenizer, out=tmp_path / "whole", **SMALL)
     monkeypatch.setattr(calibration, "_of_hugging_face", stopping)
     with pytest.raises(KeyboardInterrupt):
-        reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
+        reduced(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
     assert not (tmp_path / "cut").exists()
-    again = reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
+    again = reduced(model, TEXT, tokenizer=tokenizer, out=tmp_path / "cut", **SMALL)
     passes = 900 // 24 - 900 // 24 // 3
     assert passes < len(seen) < passes + 5  # at most a tenth is done twice
     assert again.predicted == pytest.approx(whole.predicted, rel=1e-12)
@@ -133,18 +130,16 @@ def test_a_run_stopped_while_calibrating_goes_on(tiny, tokenizer, tmp_path, monk
 
 def test_keys_alone_leave_values_and_have_their_own_budget(tiny, tokenizer):
     model = tiny("bert")
-    found = reduce_model(model, TEXT, tokenizer=tokenizer, only="keys", step=2, length=12)
+    found = reduced(model, TEXT, tokenizer=tokenizer, only="keys", step=2, length=12)
     assert all(cut.value_rank == 8 for cut in found.cuts)
     assert sum(cut.rank for cut in found.cuts) == 8
-    values = reduce_model(model, TEXT, tokenizer=tokenizer, only="values", step=2, length=12)
+    values = reduced(model, TEXT, tokenizer=tokenizer, only="values", step=2, length=12)
     assert all(cut.rank == 8 for cut in values.cuts)
 
 
 def test_healing_lowers_the_divergence(tiny, tokenizer):
     model = tiny("llama")
-    found = reduce_model(
-        model, TEXT, Budget(rank=2), tokenizer=tokenizer, step=2, length=24, context=0
-    )
+    found = reduced(model, TEXT, Budget(rank=2), tokenizer=tokenizer, step=2, length=24, context=0)
     generator = torch.Generator().manual_seed(3)
     batches = [{"input_ids": torch.randint(4, 57, (4, 24), generator=generator)} for _ in range(2)]
     losses = heal_model(model, found.model, batches, steps=30, rate=3e-3)
@@ -156,33 +151,33 @@ def test_bad_input_is_one_line(tiny, tokenizer, tmp_path, monkeypatch):
     model = tiny("llama")
     (tmp_path / "there").mkdir()
     with pytest.raises(BadInputError, match=r"folder that does not exist, got .*there"):
-        reduce_model(model, TEXT, tokenizer=tokenizer, out=tmp_path / "there")
+        reduced(model, TEXT, tokenizer=tokenizer, out=tmp_path / "there")
     with pytest.raises(BadInputError, match=r"at least 96 tokens for these ranks, got 20"):
-        reduce_model(model, " ".join(["word1"] * 20), tokenizer=tokenizer, **SMALL)
+        reduced(model, " ".join(["word1"] * 20), tokenizer=tokenizer, **SMALL)
     with pytest.raises(
         ParameterError, match="keys=latent or rotated or pairs for llama, got factors"
     ):
-        reduce_model(model, TEXT, tokenizer=tokenizer, keys="factors", **SMALL)
+        reduced(model, TEXT, tokenizer=tokenizer, keys="factors", **SMALL)
     with pytest.raises(ParameterError, match="expected a tokenizer"):
-        reduce_model(model, TEXT, **SMALL)
+        reduced(model, TEXT, **SMALL)
     with pytest.raises(BadInputError, match="`kv_bytes` of at least"), monkeypatch.context() as m:
         m.setattr("headwise.reduction.reducing.calibrate", None)  # refused before it is called
-        reduce_model(model, TEXT, Budget(kv_bytes="1%"), tokenizer=tokenizer, **SMALL)
+        reduced(model, TEXT, Budget(kv_bytes="1%"), tokenizer=tokenizer, **SMALL)
     with (
         pytest.raises(ParameterError, match="rank of at least 4, got 3"),
         monkeypatch.context() as m,
     ):
         m.setattr("headwise.reduction.reducing.calibrate", None)
-        reduce_model(model, TEXT, Budget(rank=3), tokenizer=tokenizer, **SMALL | {"step": 4})
+        reduced(model, TEXT, Budget(rank=3), tokenizer=tokenizer, **SMALL | {"step": 4})
     with pytest.raises(ParameterError, match=r"`length` of at most 64, .* got 65"):
-        reduce_model(tiny("bert"), TEXT, tokenizer=tokenizer, length=65)
+        reduced(tiny("bert"), TEXT, tokenizer=tokenizer, length=65)
     with pytest.raises(ParameterError, match="latent or pairs for llama and a budget of param"):
         params = Budget(params="50%")
-        reduce_model(model, TEXT, params, tokenizer=tokenizer, keys="rotated", **SMALL)
+        reduced(model, TEXT, params, tokenizer=tokenizer, keys="rotated", **SMALL)
     with pytest.raises(ParameterError, match=r"expected `device` cpu, .* got 'nowhere'"):
-        reduce_model(model, TEXT, tokenizer=tokenizer, device="nowhere", **SMALL)
+        reduced(model, TEXT, tokenizer=tokenizer, device="nowhere", **SMALL)
     with pytest.raises(BadInputError, match="no device 'meta' on this machine") as absent:
-        reduce_model(model, TEXT, tokenizer=tokenizer, device="meta", **SMALL)
+        reduced(model, TEXT, tokenizer=tokenizer, device="meta", **SMALL)
     assert not isinstance(absent.value, ParameterError)
     with pytest.raises(BadInputError, match="headwise reduce wrote"):
         headwise.load(tmp_path / "there")
@@ -190,7 +185,7 @@ def test_bad_input_is_one_line(tiny, tokenizer, tmp_path, monkeypatch):
 
 def test_models_that_were_cut_are_refused(saved, tokenizer):
     with pytest.raises(BadInputError, match="not cut before"):
-        reduce_model(saved[1].model, TEXT, tokenizer=tokenizer, **SMALL)
+        reduced(saved[1].model, TEXT, tokenizer=tokenizer, **SMALL)
 
 
 def test_equal_embeddings_agree_fully():

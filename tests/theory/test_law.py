@@ -153,11 +153,11 @@ def test_law_broadcasts_and_accepts_every_kind_of_number():
         (1, 4, "expected `length` from 2 to"),
         (0, 4, "expected `length` from 2 to"),
         (MAX_LENGTH + 1, 4, "expected `length` from"),
-        (10, 0, "expected `head_dims` from 1 to"),
-        (10, -3, "expected `head_dims` from 1 to"),
-        (10, MAX_HEAD_DIM + 1, "expected `head_dims` from"),
+        (10, 0, "expected `head_dim` from 1 to"),
+        (10, -3, "expected `head_dim` from 1 to"),
+        (10, MAX_HEAD_DIM + 1, "expected `head_dim` from"),
         (10.5, 4, "a whole number for `length`, got 10.5"),
-        (10, float("nan"), "a whole number for `head_dims`"),
+        (10, float("nan"), "a whole number for `head_dim`"),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused(n, d, problem):

@@ -14,7 +14,7 @@ from headwise.errors import BadInputError, ParameterError
 from headwise.geometry import HeadGeometry
 from headwise.models import EncoderStack
 from headwise.training import Settings
-from headwise.trials import OwnTraining, splits, trial, trial_of, usual
+from headwise.trials import splits, trial, trial_of, usual
 from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.prediction import SURPRISE, predict
 from headwise.trials.result import Entrant, Trial
@@ -182,11 +182,11 @@ def batches(seed):
 
 
 GEOMETRIES = [HeadGeometry.free(8, 1, rank) for rank in (1, 2, 8)]
-HOW = OwnTraining(steps=120, rate=3e-2)
+HOW = {"steps": 120, "rate": 3e-2}
 
 
 def test_own_models_are_ranked_by_what_they_can_learn():
-    found = trial_of(Own, batches, GEOMETRIES, training=HOW)
+    found = trial_of(Own, batches, GEOMETRIES, **HOW)
     assert found.best.geometry.qk_rank == 8
     # Others were stopped early, so a share of the probability stays with them.
     assert 0.75 < found.best.probability <= 1 - SURPRISE * 2 / 3
@@ -194,7 +194,7 @@ def test_own_models_are_ranked_by_what_they_can_learn():
 
 
 def test_own_models_go_on_after_a_kill(tmp_path):
-    whole = trial_of(Own, batches, GEOMETRIES, training=HOW)
+    whole = trial_of(Own, batches, GEOMETRIES, **HOW)
 
     def dying(seed):
         for number, pair in enumerate(batches(seed)):
@@ -203,13 +203,13 @@ def test_own_models_go_on_after_a_kill(tmp_path):
             yield pair
 
     with pytest.raises(KeyboardInterrupt):
-        trial_of(Own, dying, GEOMETRIES, training=HOW, folder=tmp_path)
-    assert trial_of(Own, batches, GEOMETRIES, training=HOW, folder=tmp_path) == whole
+        trial_of(Own, dying, GEOMETRIES, **HOW, folder=tmp_path)
+    assert trial_of(Own, batches, GEOMETRIES, **HOW, folder=tmp_path) == whole
 
 
 def test_a_model_that_ignores_its_geometry_is_found_out():
     with pytest.raises(BadInputError, match="parameters for 1 x 1 and for 1 x 2"):
-        trial_of(lambda geometry: nn.Linear(8, 8), batches, GEOMETRIES, training=HOW)
+        trial_of(lambda geometry: nn.Linear(8, 8), batches, GEOMETRIES, **HOW)
 
 
 class Ignoring(nn.Module):
@@ -225,7 +225,7 @@ class Ignoring(nn.Module):
 
 def test_a_model_that_ignores_splits_of_equal_size_is_found_out_by_its_losses():
     with pytest.raises(BadInputError, match="got the same loss for all 2 candidates"):
-        trial_of(Ignoring, batches, splits(8), training=HOW)
+        trial_of(Ignoring, batches, splits(8), **HOW)
 
 
 def test_a_loss_that_is_nan_in_every_candidate_is_one_line():
@@ -234,7 +234,7 @@ def test_a_loss_that_is_nan_in_every_candidate_is_one_line():
             yield x * torch.nan, y
 
     with pytest.raises(BadInputError, match="expected a finite score"):
-        trial_of(Own, nothing, GEOMETRIES, training=HOW)
+        trial_of(Own, nothing, GEOMETRIES, **HOW)
 
 
 def test_a_budget_too_small_for_one_round_is_one_line():
@@ -244,11 +244,11 @@ def test_a_budget_too_small_for_one_round_is_one_line():
 
 def test_no_batches_are_refused():
     with pytest.raises(BadInputError, match="expected batches"):
-        trial_of(Own, lambda seed: [], GEOMETRIES, training=HOW)
+        trial_of(Own, lambda seed: [], GEOMETRIES, **HOW)
 
 
 def test_one_seed_is_refused():
     with pytest.raises(ParameterError, match="expected at least 2 different seeds, got 1"):
-        OwnTraining(steps=4, seeds=(0,))
+        trial_of(Own, batches, GEOMETRIES, steps=4, seeds=1)
     with pytest.raises(ParameterError, match="expected at least 2 different seeds, got 1"):
         predict({"a": np.ones((2, 1)), "b": np.zeros((2, 1))}, (1, 2), full=2)

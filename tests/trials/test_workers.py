@@ -11,7 +11,7 @@ import pytest
 
 from headwise.errors import BadInputError, ExecutorError, ParameterError
 from headwise.geometry import HeadGeometry
-from headwise.trials import OwnTraining, trial, trial_of
+from headwise.trials import trial, trial_of
 from headwise.trials.workers import TrainOwn, WorkerRunner
 
 PAIR = [HeadGeometry.free(8, heads, 8 // heads) for heads in (1, 2)]
@@ -75,9 +75,9 @@ def test_own_models_train_on_workers_too(tmp_path, monkeypatch):
     monkeypatch.setattr("headwise.trials.settle.cluster_of", lambda *given: Here())
     names = ("tests.trials.test_trial:Own", "tests.trials.test_trial:batches")
     candidates = [HeadGeometry.free(8, 1, rank) for rank in (1, 8)]
-    how = OwnTraining(steps=40, rate=3e-2)
-    here = trial_of(*names, candidates, training=how)
-    assert trial_of(*names, candidates, training=how, folder=tmp_path, cluster="local") == here
+    how = {"steps": 40, "rate": 3e-2}
+    here = trial_of(*names, candidates, **how)
+    assert trial_of(*names, candidates, **how, folder=tmp_path, cluster="local") == here
 
 
 def test_a_failure_on_a_worker_is_one_line(tmp_path):
@@ -97,9 +97,7 @@ def test_a_cluster_needs_a_folder_and_named_functions(tmp_path):
     from tests.trials.test_trial import GEOMETRIES, Own, batches
 
     with pytest.raises(ParameterError, match="as PACKAGE:FUNCTION"):
-        trial_of(
-            Own, batches, GEOMETRIES, training=OwnTraining(4), folder=tmp_path, cluster="local"
-        )
+        trial_of(Own, batches, GEOMETRIES, steps=4, folder=tmp_path, cluster="local")
 
 
 def test_the_standing_is_never_half_written(tmp_path):

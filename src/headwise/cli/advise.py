@@ -10,6 +10,7 @@ import typer
 from headwise.cli.console import UsageError, note, print_json, screen
 from headwise.cli.options import (
     AsJson,
+    Html,
     option,
     refuse_unwritable,
     tokenizer_name,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from headwise.advice import Advice
 
 #: Options of the command alone; all others are parameters of ``headwise.advise``.
-OWN = ("data", "explain", "out", "export", "as_json")
+OWN = ("data", "explain", "html", "export", "as_json")
 
 
 Source = Annotated[
@@ -121,7 +122,6 @@ VocabularySize = Annotated[
 Name = Annotated[str | None, option("--name", "Which array, if SOURCE holds several.")]
 Seed = Annotated[int, option("--seed", "Seed of the random draws.", whole)]
 Explain = Annotated[bool, typer.Option("--explain", help="Show the curves and every finding.")]
-Out = Annotated[Path | None, option("--out", "Write an HTML report to this file.")]
 Export = Annotated[
     Literal["torch", "qwen3", "mistral", "deepseek_v3", "bert", "vit", "timm"] | None,
     option("--export", "Print the layer as Python code (torch, timm) or a config (others)."),
@@ -151,7 +151,7 @@ def advise(
     name: Name = None,
     seed: Seed = 0,
     explain: Explain = False,
-    out: Out = None,
+    html: Html = None,
     export: Export = None,
     as_json: AsJson = False,
 ) -> None:
@@ -168,33 +168,28 @@ def advise(
     asked = dict(locals())  # every option; headwise.advise has parameters of the same names
     own = {option: asked.pop(option) for option in OWN}
     _refuse_contradictions(source, **own)
-    refuse_unwritable(None, out)
+    refuse_unwritable(None, html)
     from headwise import advise as advised
     from headwise.cli.progress_bar import progress_bar
 
     asked["source"] = source or data
     answer = advised(**asked, progress=progress_bar())
-    _write(answer, out)
+    _write(answer, html)
     _show(answer, explain=explain, export=export, as_json=as_json)
 
 
 def _refuse_contradictions(
-    source: str | None, data: str | None, out: Path | None, export: str | None, **flags: Any
+    source: str | None, data: str | None, export: str | None, **others: Any
 ) -> None:
-    if export and flags["as_json"]:
+    if export and others["as_json"]:
         raise UsageError("expected --export or --json, got both; leave one out")
     if source and data:
         raise UsageError("expected SOURCE or --data, got both; leave one out")
-    if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
-        raise UsageError(
-            f"expected an HTML file for --out, got {out}; pass --out {out.with_suffix('.html')}"
-        )
 
 
-def _write(answer: Advice, out: Path | None) -> None:
-    if out is not None:
-        answer.report(out, face="command")
-        note(f"report: {out}")
+def _write(answer: Advice, html: Path | None) -> None:
+    if html is not None:
+        note(f"report: {answer.report(html, face='command')}")
 
 
 def _show(answer: Advice, *, explain: bool, export: Any, as_json: bool) -> None:

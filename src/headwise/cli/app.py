@@ -56,6 +56,14 @@ app.command("serve", short_help="Open the local page: ask, look at laws, scans a
 app.command("demo", short_help="Compare numpy, torch and headwise on one matrix.")(demo)
 
 
+#: Options that were renamed, by command, with what to type now.
+RENAMED = {
+    ("advise", "--out"): "--html FILE",
+    ("scan", "--out"): "--html FILE",
+    ("reduce", "--report"): "--html FILE",
+}
+
+
 def _show_version(wanted: bool) -> bool:
     if wanted:
         print(f"headwise {__version__}")
@@ -120,8 +128,15 @@ def _answered(arguments: list[str]) -> int:
         complain("stopped")
         return 130
     except typer.TyperException as error:
-        complain(_plain(error.format_message()) + _where_to_read(error))
+        complain(_renamed(error) or _plain(error.format_message()) + _where_to_read(error))
         return error.exit_code
+
+
+def _renamed(error: typer.TyperException) -> str:
+    """Say what an option is called now; empty for other errors."""
+    context, option = getattr(error, "ctx", None), getattr(error, "option_name", "")
+    now = RENAMED.get((getattr(context, "info_name", ""), option))
+    return "" if now is None else f"expected {now} for the report, got {option}; pass {now}"
 
 
 def _plain(message: str) -> str:

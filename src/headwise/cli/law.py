@@ -29,7 +29,7 @@ Length = Annotated[
         default=False,
     ),
 ]
-HeadDims = Annotated[
+HeadDim = Annotated[
     int | None,
     option(
         "--head-dim",
@@ -66,7 +66,7 @@ METHODS = {
 
 def law(
     length: Length,
-    head_dims: HeadDims = None,
+    head_dim: HeadDim = None,
     fraction: Fraction = 0.9,
     mask: Masked = "none",
     plot: PlotFile = None,
@@ -88,17 +88,17 @@ def law(
     from headwise.cli.law_report import picture, table
     from headwise.cli.progress_bar import progress_bar
 
-    found = headwise.law(length, head_dims, mask, fraction, progress_bar())
+    found = headwise.law(length, head_dim, mask, fraction, progress_bar())
     if as_json:
-        print_json(found.as_json() if head_dims is None else _of_one(found))
-    elif head_dims is None:
+        print_json(found.as_json() if head_dim is None else _of_one(found))
+    elif head_dim is None:
         screen().print(table(found))
         screen().print(_methods(found))
         screen().print(picture(found))
     else:
         screen().print(emphasised(_in_words(found)))
     if plot is not None:
-        (found if head_dims is None else headwise.law(length, None, mask, fraction)).plot(plot)
+        (found if head_dim is None else headwise.law(length, None, mask, fraction)).plot(plot)
         note(f"drawn: {plot}")
 
 

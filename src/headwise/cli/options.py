@@ -41,8 +41,9 @@ Model = Annotated[
     ),
 ]
 
-#: How the name of a figure's file may end.
+#: How the name of a figure's file may end, and that of a page; a page may have no ending.
 FIGURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm", "")
 
 
 def number(text: str | int | float, such_as: str = "4096, 20k or 1.5M") -> int | float:
@@ -177,6 +178,27 @@ def figure_file(text: str | Path) -> Path:
     if file.suffix.lower() not in FIGURES:
         raise typer.BadParameter(f"expected a name ending in {', '.join(FIGURES)}, got {file.name}")
     return file
+
+
+def html_file(text: str | Path) -> Path:
+    """Read the name of a file for an HTML report.
+
+    >>> html_file("report.html").name
+    'report.html'
+    """
+    file = Path(text)
+    if file.suffix.lower() not in PAGES:
+        raise typer.BadParameter(
+            f"expected an HTML file, got {file}; pass --html {file.with_suffix('.html')}"
+        )
+    return file
+
+
+#: The HTML report of every command that writes one.
+Html = Annotated[
+    Path | None,
+    option("--html", "Write an HTML report to this file.", html_file, metavar="FILE"),
+]
 
 
 def refuse_unwritable(figure: Path | None, *files: Path | None) -> None:

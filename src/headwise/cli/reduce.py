@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from headwise.cli.console import UsageError, quieten_transformers
 from headwise.cli.options import (
     AsJson,
+    Html,
     Model,
     amount,
     number_above,
@@ -113,9 +114,6 @@ StorePlace = Annotated[
         default=".headwise/results.db",
     ),
 ]
-ReportFile = Annotated[
-    Path | None, typer.Option("--report", help="Write a report with figures: report.html.")
-]
 
 
 def reduce(
@@ -137,8 +135,8 @@ def reduce(
     context: Context = 2048,
     device: Device = "cpu",
     seed: Seed = 0,
-    report: ReportFile = None,
     store: StorePlace = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Cut the attention of a trained model to the rank that it uses, and measure the damage.
@@ -149,31 +147,18 @@ def reduce(
     \b
     headwise reduce model_folder --text text.txt --kv-bytes 50% --out smaller
     """
+    asked = dict(locals())  # every option; headwise.reduce has parameters of the same names
+    del asked["html"], asked["as_json"]
     _one_budget({"--kv-bytes": kv_bytes, "--params": params, "--keep": keep, "--rank": rank})
-    refuse_unwritable(None, report)
-    content = text_in_file(text)
+    refuse_unwritable(None, html)
+    asked["text"] = text_in_file(text)
+    import headwise
     from headwise.cli.progress_bar import progress_bar
-    from headwise.reduction import CURVE, Budget, Settings, reduce_model
+    from headwise.runs import DEFAULT_STORE
 
-    settings = Settings(
-        keys=keys,
-        only=only,
-        step=step,
-        tokens=tokens,
-        held_out=held_out,
-        length=length,
-        heal=heal,
-        curve=CURVE if curve else (),
-        context=context,
-        device=device,
-        seed=seed,
-    )
     quieten_transformers()
-    budget = Budget(kv_bytes, params, keep, rank)
-    found = reduce_model(model, content, budget, settings, out=out, progress=progress_bar())
-    asked = {**vars(budget), "keys": keys, "only": only, "step": step, "heal": heal}
-    _keep(found, store, model=model, text=content, asked=asked, seed=seed)
-    _show(found, model, report, as_json=as_json)
+    asked["store"] = DEFAULT_STORE if store is None else store
+    _show(headwise.reduce(**asked, progress=progress_bar()), html, as_json=as_json)
 
 
 def _one_budget(budgets: dict[str, object]) -> None:
@@ -183,27 +168,15 @@ def _one_budget(budgets: dict[str, object]) -> None:
         raise UsageError(f"expected one budget of {', '.join(budgets)}, got {got}; pass one")
 
 
-def _keep(found: Reduction, store: str | None, **described: Any) -> None:
-    from headwise.reduction import keep_reduction
-    from headwise.runs import DEFAULT_STORE
-
-    place = DEFAULT_STORE if store is None else store
-    keep_reduction(place, found, command="headwise reduce", **described)
-
-
-def _show(found: Reduction, model: str, report: Path | None, *, as_json: bool) -> None:
+def _show(found: Reduction, html: Path | None, *, as_json: bool) -> None:
     from headwise.cli.console import note, print_json
 
     if as_json:
-        print_json({"model": model, **found.as_json()})
+        print_json(found.as_json())
     else:
         _print(found)
-    if report is not None:
-        from headwise.reduction import reduction_page
-        from headwise.report import write_page
-
-        write_page(reduction_page(found, model), report)
-        note(f"report: {report}")
+    if html is not None:
+        note(f"report: {found.report(html)}")
 
 
 def _print(found: Reduction) -> None:

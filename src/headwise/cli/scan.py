@@ -11,6 +11,7 @@ import typer
 from headwise.cli.console import UsageError, quieten_transformers
 from headwise.cli.options import (
     AsJson,
+    Html,
     Model,
     figure_file,
     option,
@@ -21,7 +22,7 @@ from headwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from headwise.probing import Inputs, Scan
+    from headwise.probing import Scan
 
 #: No model has so many layers or heads.
 MOST_NUMBERS = 10_000
@@ -55,9 +56,6 @@ Plot = Annotated[
     ),
 ]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the rows as CSV.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", help="Write a report with heat maps: report.html.")
-]
 StorePlace = Annotated[
     str | None,
     option(
@@ -75,7 +73,7 @@ def scan(
     text: Text = None,
     images: Images = None,
     ids: Ids = None,
-    at_random: AtRandom = False,
+    random: AtRandom = False,
     layers: Layers = None,
     heads: Heads = None,
     length: Length = 512,
@@ -83,7 +81,7 @@ def scan(
     against_init: AgainstInit = False,
     plot: Plot = None,
     csv: Csv = None,
-    out: Out = None,
+    html: Html = None,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -95,62 +93,39 @@ def scan(
     \b
     headwise scan model_folder --text text.txt --plot ranks.png
     """
-    refuse_unwritable(plot, csv, out)
-    _refuse_same(plot, csv, out)
-    chosen_layers, chosen_heads = _layers(layers), _numbers("--heads", heads)
-    found = _found(
-        model,
-        _inputs(text, images, ids, at_random, length, batch),
-        layers=chosen_layers,
-        heads=chosen_heads,
-        against_init=against_init,
-        store=store,
-    )
+    refuse_unwritable(plot, csv, html)
+    _refuse_same(plot, csv, html)
+    _refuse_inputs({"--text": text, "--images": images, "--ids": ids, "--random": random or None})
+    asked: dict[str, Any] = {"layers": _layers(layers), "heads": _numbers("--heads", heads)}
+    asked |= {"text": None if text is None else text_in_file(text), "images": images, "ids": ids}
+    asked |= {"random": 0 if random else None, "length": length, "batch": batch}
+    found = _found(model, store, **asked, against_init=against_init)
     # Files first: the reader of a pipe may leave before everything is printed.
-    _write(found, _name(model), plot=plot, csv=csv, out=out)
+    _write(found, plot=plot, csv=csv, html=html)
     if as_json:
         from headwise.cli.console import print_json
-        from headwise.probing import as_json as written
 
-        print_json({"model": _name(model), **written(found)})
+        print_json(found.as_json())
     else:
         _print(found)
 
 
-def _found(model: str, inputs: Inputs, *, store: str | None, **choice: Any) -> Scan:
+def _found(model: str, store: str | None, **asked: Any) -> Scan:
+    import headwise
     from headwise.cli.progress_bar import progress_bar
-    from headwise.probing import scan_checkpoint
     from headwise.runs import DEFAULT_STORE
 
     quieten_transformers()
     place = DEFAULT_STORE if store is None else store
-    return scan_checkpoint(model, inputs, store=place, progress=progress_bar(), **choice)
+    return headwise.scan(model, **asked, store=place, progress=progress_bar())
 
 
-def _inputs(
-    text: str | None,
-    images: Path | None,
-    ids: Path | None,
-    at_random: bool,
-    length: int,
-    batch: int,
-) -> Inputs:
-    named = {"--text": text, "--images": images, "--ids": ids, "--random": at_random or None}
+def _refuse_inputs(named: dict[str, object]) -> None:
     given = [option for option, value in named.items() if value is not None]
     if not given:
         raise UsageError("pass --text FILE, --images FOLDER, --ids FILE or --random")
     if len(given) > 1 and given != ["--text", "--images"]:
         raise UsageError(f"expected one input, got {' and '.join(given)}; pass one")
-    from headwise.probing import Inputs
-
-    return Inputs(
-        text=None if text is None else text_in_file(text),
-        images=images,
-        ids=ids,
-        random=0 if at_random else None,
-        length=length,
-        batch=batch,
-    )
 
 
 def _layers(given: str | None) -> list[int | str] | None:
@@ -192,11 +167,6 @@ def _refuse_same(*files: Path | None) -> None:
         raise UsageError("expected a file for each output, got the same file twice; name another")
 
 
-def _name(model: str) -> str:
-    """Return the last part of a path; a report should not name folders of this machine."""
-    return Path(model).name if Path(model).exists() else model
-
-
 def _print(found: Scan) -> None:
     """Print one line for each layer: means over its heads; then the summary."""
     from rich.table import Table
@@ -228,11 +198,8 @@ def _shown(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def _write(
-    found: Scan, name: str, *, plot: Path | None, csv: Path | None, out: Path | None
-) -> None:
+def _write(found: Scan, *, plot: Path | None, csv: Path | None, html: Path | None) -> None:
     from headwise.cli.console import note
-    from headwise.probing import write_report
     from headwise.runs import command_line
 
     if plot is not None:
@@ -241,6 +208,5 @@ def _write(
     if csv is not None:
         found.write_csv(csv)
         note(f"written: {csv}")
-    if out is not None:
-        write_report(found, out, f"Ranks of {name}", command_line(sys.argv))
-        note(f"written: {out}")
+    if html is not None:
+        note(f"report: {found.report(html, command=command_line(sys.argv))}")

@@ -12,6 +12,7 @@ import typer
 from headwise.cli.console import UsageError
 from headwise.cli.options import (
     AsJson,
+    Html,
     figure_file,
     number_above,
     option,
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from headwise import HeadGeometry
     from headwise.trials import Trial
 
-Data = Annotated[
+Source = Annotated[
     str | None,
     typer.Argument(
-        metavar="DATA",
+        metavar="SOURCE",
         help="digits, a file of images (b, c, side, side), ids or text, a folder of images or "
         "texts with a subfolder for each class, or PACKAGE:FUNCTION.",
     ),
@@ -56,6 +57,10 @@ Candidates = Annotated[
     ),
 ]
 
+
+#: What is asked of ``headwise.trial_of``; the other options concern built-in models.
+OWN_MODELS = ("build", "batches", "candidates", "steps", "rate", "seeds", "minutes", "folder")
+OWN_MODELS += ("device", "cluster")
 
 Width = Annotated[int, option("--width", "Width of the model.", whole_from(1))]
 Depth = Annotated[int, option("--depth", "Layers of the built-in model.", whole_from(1))]
@@ -94,7 +99,6 @@ Cluster = Annotated[
         metavar="ADDRESS",
     ),
 ]
-Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML report.")]
 Plot = Annotated[
     Path | None,
     option(
@@ -104,7 +108,7 @@ Plot = Annotated[
 
 
 def trial(
-    data: Data = None,
+    source: Source = None,
     labels: Labels = None,
     task: Task = None,
     build: Build = None,
@@ -131,48 +135,50 @@ def trial(
     """Train head geometries side by side on your data and say which is best.
 
     A geometry is a number of heads and their rank. After each round those that are unlikely to win
-    stop. Pass DATA, or --build and --batches for your own model.
+    stop. Pass SOURCE, or --build and --batches for your own model.
 
     \b
     headwise trial digits --candidates 16x4,1x64 --steps 400
     headwise trial text.txt --task next-token --width 128
     """
+    asked = dict(locals())  # every option; trial and trial_of have parameters of the same names
+    for own in ("html", "plot", "as_json"):
+        del asked[own]
+    _refuse_odd_options(source, build, batches, labels)
+    refuse_unwritable(plot, html)
+    asked["candidates"] = None if candidates is None else _geometries(candidates, width)
+    _show(_found(asked), html, plot, as_json)
+
+
+def _found(asked: dict[str, Any]) -> Trial:
+    """Train built-in models, or own ones, which need fewer parameters."""
+    import headwise
     from headwise.cli.progress_bar import progress_bar
 
-    _refuse_odd_options(data, build, batches, labels)
-    refuse_unwritable(plot, html)
-    named = None if candidates is None else _geometries(candidates, width)
-    bounds: dict[str, Any] = {"minutes": minutes, "folder": folder, "cluster": cluster}
-    bounds["progress"] = progress_bar()
-    if build is not None:
-        from headwise.trials import OwnTraining, splits, trial_of
+    progress = progress_bar()
+    if asked["build"] is None:
+        built_in = {name: each for name, each in asked.items() if name not in ("build", "batches")}
+        return headwise.trial(**built_in, progress=progress)
+    from headwise.trials import splits
 
-        how = OwnTraining(steps, rate, tuple(range(seeds)), device=device)
-        chosen = named or splits(width)
-        found = trial_of(build, str(batches), chosen, training=how, **bounds)
-    else:
-        from headwise.trials import trial as run_trial
-
-        frame = {"task": task, "width": width, "depth": depth, "patch": patch, "size": size}
-        frame |= {"length": length, "tokenizer": tokenizer, "candidates": named}
-        sizes = {"steps": steps, "batch": batch, "rate": rate, "seeds": range(seeds)}
-        found = run_trial(data, labels, device=device, **frame, **sizes, **bounds)
-    _show(found, html, plot, as_json)
+    own = {name: asked[name] for name in OWN_MODELS}
+    own["candidates"] = asked["candidates"] or splits(asked["width"])
+    return headwise.trial_of(**own, progress=progress)
 
 
 def _refuse_odd_options(
-    data: str | None, build: str | None, batches: str | None, labels: Path | None
+    source: str | None, build: str | None, batches: str | None, labels: Path | None
 ) -> None:
     if (build is None) != (batches is None):
         got, other = ("--build", "--batches") if batches is None else ("--batches", "--build")
         raise UsageError(f"expected --build with --batches, got {got} alone; pass {other} too")
-    if (data is None) == (build is None):
-        got = "neither" if data is None else "both"
+    if (source is None) == (build is None):
+        got = "neither" if source is None else "both"
         raise UsageError(
-            f"expected DATA, or --build with --batches, got {got}; pass one or the other, for "
+            f"expected SOURCE, or --build with --batches, got {got}; pass one or the other, for "
             "example: headwise trial digits"
         )
-    if data == "digits" and labels is not None:
+    if source == "digits" and labels is not None:
         raise UsageError("expected no --labels with digits, which have their own; leave them out")
 
 

@@ -165,6 +165,14 @@ class RankMonitor:
         """
         return data_frame(map(asdict, self.rows), [each.name for each in fields(LayerRank)])
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return the rows as values that JSON can write.
+
+        Returns:
+            One object with the fields of ``LayerRank`` for each measurement of a layer.
+        """
+        return [asdict(row) for row in self.rows]
+
     def plot(self, file: str | Path | None = None) -> Any:
         """Draw rank and effective rank of every layer against the training step.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwise.probing.heat_map import heat_map
-from headwise.probing.rows import TITLES, Column, HeadRow, Scan, mean_of
+from headwise.probing.rows import TITLES, Column, HeadRow, mean_of
 from headwise.probing.summary import described, sentences, summary
-from headwise.report import Section, Table, inline_svg, page, write_page
+from headwise.report import Section, Table, inline_svg, page
+
+if TYPE_CHECKING:
+    from headwise.probing.result import Scan
 
 #: The columns of the page, each with what it says.
 MAPS: tuple[tuple[Column, str], ...] = (
@@ -30,7 +31,7 @@ MAPS: tuple[tuple[Column, str], ...] = (
 )
 
 
-def report(found: Scan, title: str, command: str = "") -> str:
+def document(found: Scan, command: str = "") -> str:
     """Return the scan as an HTML page: summary, heat maps and every row."""
     facts = summary(found)
     sections = [Section("Summary", (*sentences(facts), *found.notes))]
@@ -38,30 +39,7 @@ def report(found: Scan, title: str, command: str = "") -> str:
         if mean_of(found.rows, column) is not None:
             sections.append(Section(TITLES[column].capitalize(), (words,), _figures(found, column)))
     sections.append(Section("Every head", tables=(_rows_table(found),)))
-    return page(title, f"{described(found)}.", sections, command)
-
-
-def write_report(found: Scan, path: str | os.PathLike[str], title: str, command: str = "") -> Path:
-    """Write the page; the file appears whole or not at all.
-
-    Args:
-        found: The scan.
-        path: The file to write.
-        title: The heading.
-        command: The command to print at the foot.
-
-    Returns:
-        The path of the file that was written.
-
-    Example:
-        >>> import tempfile, torch
-        >>> from headwise.attention import HeadGeometry, mha
-        >>> from headwise.probing import scan
-        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 5, 8))
-        >>> write_report(found, f"{tempfile.mkdtemp()}/scan.html", "A layer").name
-        'scan.html'
-    """
-    return write_page(report(found, title, command), path)
+    return page(f"Ranks of {found.model}", f"{described(found)}.", sections, command)
 
 
 def _figures(found: Scan, column: Column) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def refuse_wrong_question(
     of_type("`model`", model, nn.Module, "a torch module")
     if not isinstance(batch, Tensor | tuple | Mapping):
         raise ParameterError(
-            f"expected a tensor, a tuple or a mapping as batch, got {type(batch).__name__}",
+            f"expected a tensor, a tuple or a mapping as `inputs`, got {type(batch).__name__}",
             hint="pass what the model is called with, for example the output of a tokenizer",
         )
     if isinstance(layers, str):

@@ -1,18 +1,10 @@
-"""The result of a scan: one row for each layer and head, as a table, a frame, a file, a figure."""
+"""What is measured of each head: the fields of a row, and what its columns are called."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
-from typing import Any, Literal, get_args
-
-from headwise.checks import one_of
-from headwise.probing.heat_map import Scale, heat_map
-from headwise.report import data_frame, save
-from headwise.whole_files import write_whole
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
 
 #: The columns that have one number for each head.
 Column = Literal[
@@ -40,21 +32,6 @@ TITLES: dict[str, str] = {
     "query_key_rank": "query-key rank to 0.1 nat",
     "logit_rank": "rank of the logits",
     "logit_scale": "standard deviation of the logits",
-}
-
-#: Which field of a row a column cannot exceed, and what to call that limit.
-_LIMITS = {
-    "coarse_rank": "tokens",
-    "rank": "tokens",
-    "hardmax_rank": "tokens",
-    "output_rank": "value_dim",
-    "query_key_rank": "head_dim",
-    "logit_rank": "head_dim",
-}
-_OF = {
-    "tokens": "of {:.0f} tokens",
-    "value_dim": "of {:.0f} value dimensions",
-    "head_dim": "of {:.0f} dimensions",
 }
 
 
@@ -128,170 +105,6 @@ class HeadRow:
         if self.rank_low is None or self.rank_high is None:
             return None
         return (self.rank_low + self.rank_high) / 2
-
-
-@dataclass(frozen=True, repr=False)
-class Scan:
-    """The rows of a scan, one for each layer and head, in the order of the forward pass.
-
-    Args:
-        rows: The rows.
-        initial: The same model with new weights, if that was asked for.
-        notes: What a reader should know, one sentence each.
-        kv_heads: Key-value heads of each layer, by name.
-        width: Width of the model, if known.
-
-    Example:
-        >>> import torch
-        >>> from headwise import mha, scan
-        >>> from headwise.attention import HeadGeometry
-        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.zeros(1, 6, 8))
-        >>> found.table("rank")
-        [[1.0, 1.0]]
-    """
-
-    rows: tuple[HeadRow, ...]
-    initial: Scan | None = None
-    notes: tuple[str, ...] = ()
-    kv_heads: dict[str, int] = field(default_factory=dict)
-    width: int | None = None
-
-    @property
-    def layers(self) -> list[str]:
-        """The names of the layers."""
-        return list(dict.fromkeys(row.layer for row in self.rows))
-
-    def __repr__(self) -> str:
-        known = [row.coarse_rank / row.tokens for row in self.rows if row.coarse_rank is not None]
-        share = f"{sum(known) / len(known):.2f} of the tokens" if known else "not known"
-        return (
-            f"Scan({counted(len(self.layers), 'layer')}, {counted(len(self.rows), 'head')}, mean "
-            f"rank at 1e-2: {share})"
-        )
-
-    def of_layer(self, layer: str) -> list[HeadRow]:
-        """Return the rows of one layer.
-
-        Args:
-            layer: Its name.
-
-        Returns:
-            One row for each head that was scanned.
-        """
-        return [row for row in self.rows if row.layer == layer]
-
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame.
-
-        Returns:
-            A frame with the fields of ``HeadRow`` as columns.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        return data_frame(map(asdict, self.rows), [each.name for each in fields(HeadRow)])
-
-    def table(self, column: Column = "coarse_rank") -> list[list[float]]:
-        """Return one column as layers × heads; NaN where a number is missing.
-
-        Args:
-            column: Which number.
-
-        Returns:
-            One list of heads for each layer.
-
-        Raises:
-            ParameterError: If there is no such column.
-        """
-        one_of("`column`", column, get_args(Column))
-        heads = 1 + max((row.head for row in self.rows), default=-1)
-        found = {layer: [float("nan")] * heads for layer in self.layers}
-        for row in self.rows:
-            value = getattr(row, column)
-            found[row.layer][row.head] = float("nan") if value is None else float(value)
-        return list(found.values())
-
-    def write_csv(self, file: str | Path) -> Path:
-        """Write the rows as CSV; with ``initial``, its numbers follow in separate columns.
-
-        Args:
-            file: Where to write.
-
-        Returns:
-            The path.
-        """
-        names = [each.name for each in fields(HeadRow)]
-        first = {} if self.initial is None else {_place(row): row for row in self.initial.rows}
-        numbers = [name for name in names if name in _NUMBERS] if first else []
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([*names, *(f"initial_{name}" for name in numbers)])
-        for row in self.rows:
-            start = first.get(_place(row))
-            writer.writerow([*_cells(row, names), *(_cells(start, numbers) if start else ())])
-        return write_whole(Path(file), out.getvalue().encode(), hint="choose another folder")
-
-    def plot(
-        self,
-        column: Column = "coarse_rank",
-        file: str | Path | None = None,
-        scale: Scale | None = None,
-    ) -> Any:
-        """Draw one column as a heat map of layers × heads.
-
-        Args:
-            column: Which number.
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-            scale: The colours; ``self.scale(column)`` by default.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-            ParameterError: If there is no such column.
-        """
-        scale = scale or self.scale(one_of("`column`", column, get_args(Column)))
-        return save(heat_map(self.table(column), self.layers, self._title(column), scale), file)
-
-    def scale(self, column: Column) -> Scale:
-        """Return the colours of a heat map: up to the largest number that the column could have.
-
-        Args:
-            column: Which number.
-
-        Returns:
-            A scale that ends at the number of tokens or dimensions, or at the largest number
-            here and in ``initial`` where there is no such limit.
-        """
-        of = _LIMITS.get(column)
-        if of is not None:
-            known = [value for row in self.rows if (value := getattr(row, of)) is not None]
-            most = float(max(known, default=1.0))
-            return Scale(most, _OF[of].format(most))
-        rows = (*self.rows, *(self.initial.rows if self.initial is not None else ()))
-        known = [value for row in rows if (value := getattr(row, column)) is not None]
-        return Scale(float(max(known, default=1.0)))
-
-    def _title(self, column: Column) -> str:
-        law = mean_of(self.rows, "law") if column == "hardmax_rank" else None
-        return TITLES[column] + ("" if law is None else f" (random heads: {law:.0f})")
-
-
-#: The fields that depend on the weights and can be compared with other weights.
-_NUMBERS = frozenset(
-    {"coarse_rank", "output_rank", "rank_low", "rank_high", "effective_rank", "stable_rank"}
-    | {"energy_90", "hardmax_rank", "query_key_rank", "logit_scale"}
-)
-
-
-def _place(row: HeadRow) -> tuple[str, int]:
-    return row.layer, row.head
-
-
-def _cells(row: HeadRow, names: Sequence[str]) -> list[Any]:
-    values = (getattr(row, name) for name in names)
-    return ["" if value is None else value for value in values]
 
 
 def counted(number: int, noun: str) -> str:

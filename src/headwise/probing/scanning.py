@@ -27,7 +27,8 @@ from headwise.probing.refusals import (
     refuse_unmasked_padding,
     refuse_wrong_question,
 )
-from headwise.probing.rows import HeadRow, Scan
+from headwise.probing.result import Scan
+from headwise.probing.rows import HeadRow
 from headwise.progress import SILENT, Progress, tracked
 from headwise.threads import side_by_side
 
@@ -46,53 +47,21 @@ COPIES = 6
 
 
 @torch.no_grad()
-def scan(
+def scan_module(
     model: nn.Module,
-    batch: Batch,
+    batch: Batch | None,
     *,
-    layers: Collection[int | str] | None = None,
-    heads: Collection[int] | None = None,
     against: nn.Module | None = None,
     store: Store | str | Path | None = None,
-    longest_dense: int = LONGEST_DENSE,
-    progress: Progress = SILENT,
+    **choice: Any,
 ) -> Scan:
-    """Measure the rank of every attention head of a model on a batch.
-
-    The model is called once in evaluation mode, and its mode is restored. Each matrix is computed
-    in float64 from queries and keys, one per thread at a time, without padding.
-
-    Args:
-        model: Any model that ``capture`` reads.
-        batch: What the model is called with: a tensor, a tuple of arguments, or a mapping of
-            named arguments such as the output of a tokenizer.
-        layers: Which layers, by name or by their place in the forward pass from 0; all by default.
-        heads: Which heads, from 0; all by default.
-        against: The same model with other weights, for example as it starts; its rows become
-            ``initial``.
-        store: Where rows are kept as they are measured: a ``Store``, a path or a URL. A scan of
-            the same model and batch takes the rows that are there. Nothing is kept by default.
-        longest_dense: Sequences of more tokens are measured without forming the matrix.
-        progress: Receives news: one step for each head.
-
-    Returns:
-        The rows, one for each layer and head.
-
-    Raises:
-        BadInputError: No attention layer can be read, the model does not take this batch, an
-            activation is not finite, the input has padding without a mask, or the model does not
-            have one of the layers or heads.
-        ParameterError: An argument is of the wrong type.
-
-    Example:
-        >>> from headwise.attention import HeadGeometry, mha
-        >>> scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 6, 8))
-        Scan(1 layer, 2 heads, mean rank at 1e-2: ... of the tokens)
-    """
-    refuse_wrong_question(model, batch, layers, heads)
+    """Measure a model in memory; ``headwise.scan`` describes the parameters."""
+    refuse_wrong_question(model, batch, choice.get("layers"), choice.get("heads"))
+    assert batch is not None  # refuse_wrong_question saw to it
+    asked = _Question(batch, **choice)
     refuse_unmasked_padding(model, batch)
     with _opened(store) as place:
-        asked = _Question(batch, layers, heads, place, longest_dense, progress)
+        asked = replace(asked, store=place)
         found = _scanned(model, asked)
         return found if against is None else replace(found, initial=_scanned(against, asked))
 
@@ -102,11 +71,11 @@ class _Question:
     """What is asked of a model; ``scan`` describes the fields."""
 
     batch: Batch
-    layers: Collection[int | str] | None
-    heads: Collection[int] | None
-    store: Store | None
-    longest_dense: int
-    progress: Progress
+    layers: Collection[int | str] | None = None
+    heads: Collection[int] | None = None
+    longest_dense: int = LONGEST_DENSE
+    progress: Progress = SILENT
+    store: Store | None = None
 
 
 @contextmanager
@@ -252,6 +221,7 @@ class _Pass:
             notes=tuple(notes_on(self.rows, config)),
             kv_heads={} if latent_size(config) is not None else self.kv_heads,
             width=width if isinstance(width, int) else None,
+            model=type(model).__name__,
         )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from headwise.probing.rows import HeadRow, Scan, counted, mean_of
+from headwise.probing.rows import HeadRow, counted, mean_of
+
+if TYPE_CHECKING:
+    from headwise.probing.result import Scan
 
 #: Bytes of one number, by dtype.
 _BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
@@ -158,33 +161,6 @@ def sentences(facts: Summary) -> Iterator[str]:
             "1 %)."
         )
     yield from _savings(facts)
-
-
-def as_json(found: Scan) -> dict[str, Any]:
-    """Return a scan as values that JSON can write: summary, notes and rows.
-
-    Args:
-        found: The scan.
-
-    Returns:
-        A mapping with "summary", "notes", "rows" and, if it was measured, "initial".
-
-    Example:
-        >>> import torch
-        >>> from headwise.attention import HeadGeometry, mha
-        >>> from headwise.probing import scan
-        >>> found = scan(mha(HeadGeometry.standard(8, heads=2)), torch.randn(1, 5, 8))
-        >>> len(as_json(found)["rows"])
-        2
-    """
-    written: dict[str, Any] = {
-        "summary": asdict(summary(found)),
-        "notes": list(found.notes),
-        "rows": [asdict(row) for row in found.rows],
-    }
-    if found.initial is not None:
-        written["initial"] = [asdict(row) for row in found.initial.rows]
-    return written
 
 
 def described(found: Scan) -> str:

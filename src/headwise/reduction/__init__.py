@@ -2,17 +2,15 @@
 
 from headwise.reduction.evaluation import Score, Speed
 from headwise.reduction.factors import Factors, best_factors
-from headwise.reduction.layers import Damage, ReducedLayer, reduce
-from headwise.reduction.planning import Budget, Cut
-from headwise.reduction.reducing import CURVE, Settings, reduce_model
-from headwise.reduction.report import reduction_page, reduction_rows
+from headwise.reduction.layers import Damage, ReducedLayer, reduce_layer
+from headwise.reduction.planning import Cut
+from headwise.reduction.reducing import reduce
+from headwise.reduction.report import reduction_rows
 from headwise.reduction.result import CurvePoint, Reduction
 from headwise.reduction.saving import load, save_model
 from headwise.reduction.stored import keep_reduction
 
 __all__ = [
-    "CURVE",
-    "Budget",
     "CurvePoint",
     "Cut",
     "Damage",
@@ -20,14 +18,12 @@ __all__ = [
     "ReducedLayer",
     "Reduction",
     "Score",
-    "Settings",
     "Speed",
     "best_factors",
     "keep_reduction",
     "load",
     "reduce",
-    "reduce_model",
-    "reduction_page",
+    "reduce_layer",
     "reduction_rows",
     "save_model",
 ]

@@ -86,7 +86,7 @@ class ReducedLayer:
 
 
 @torch.no_grad()
-def reduce(
+def reduce_layer(
     layer: nn.Module,
     inputs: Tensor,
     *,
@@ -121,7 +121,7 @@ def reduce(
     Example:
         >>> from headwise.attention import mha
         >>> x = torch.randn(4, 16, 8, generator=torch.Generator().manual_seed(0))
-        >>> cut = reduce(mha(HeadGeometry.standard(8, heads=2)), x, rank=2)
+        >>> cut = reduce_layer(mha(HeadGeometry.standard(8, heads=2)), x, rank=2)
         >>> cut.layer.geometry.qk_rank, cut.layer(x).shape
         (2, torch.Size([4, 16, 8]))
         >>> 0 < cut.predicted.values < 1
@@ -174,7 +174,7 @@ def _as_attention(layer: nn.Module) -> Attention:
     if not isinstance(layer, Attention):
         raise BadInputError(
             f"expected headwise's Attention or nn.MultiheadAttention, got {type(layer).__name__}",
-            hint="use reduce_model for a Hugging Face model",
+            hint="use headwise.reduce for a Hugging Face model",
         )
     if not isinstance(layer.projection, GroupedProjection) or isinstance(layer.weighting, AnyMap):
         raise BadInputError(

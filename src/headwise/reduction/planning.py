@@ -60,7 +60,7 @@ class Budget:
 
     kv_bytes: int | str | None = None
     params: int | str | None = None
-    keep: float | None = None
+    keep: float | int | None = None
     rank: int | None = None
 
     def __post_init__(self) -> None:

@@ -1,9 +1,9 @@
-"""Reduce a Hugging Face model: calibrate, plan, cut, judge, heal, save."""
+"""reduce: calibrate, plan, cut, judge, heal and save a Hugging Face model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,89 +48,116 @@ from headwise.reduction.planning import (
 from headwise.reduction.result import CurvePoint, Reduction
 from headwise.reduction.resuming import MomentsFile
 from headwise.reduction.saving import refuse_existing, save_model
+from headwise.reduction.settings import CURVE, Settings
 from headwise.reduction.smaller_model import cut_model
 from headwise.reduction.texts import Sample, sample_text
 
-#: Shares of the KV cache that ``curve`` tries.
-CURVE = (0.9, 0.75, 0.6, 0.5, 0.4, 0.3)
 
-
-@dataclass(frozen=True)
-class Settings:
-    """How a model is reduced and judged.
-
-    Attributes:
-        keys: How a decoder's keys are cut: "latent" (default) caches a vector of a lower rank and
-            restores the keys from it; "rotated" caches it after the rotation and restores
-            nothing, which loses more and decodes faster; "pairs" drops rotation pairs.
-        only: Cut keys or values alone; the budget is then theirs.
-        step: Ranks are multiples of it.
-        tokens: Tokens to calibrate on, at most; 8,192 for decoders and 16,384 for encoders by
-            default.
-        held_out: Tokens to judge on, at most.
-        length: Tokens of a sequence; 512 for decoders and 64 for encoders by default.
-        heal: Steps of training of the cut layers against the original's outputs.
-        curve: Shares of KV bytes at which to score the model too.
-        context: Tokens in the cache when speed is measured; 0 measures none.
-        device: Where to compute, such as "cuda".
-        seed: Of everything that is drawn.
-
-    Example:
-        >>> Settings(heal=200).step
-        8
-    """
-
-    keys: Keys | None = None
-    only: Kind | None = None
-    step: int = 8
-    tokens: int | None = None
-    held_out: int = 4096
-    length: int | None = None
-    heal: int = 0
-    curve: Sequence[float] = ()
-    context: int = 2048
-    device: str = "cpu"
-    seed: int = 0
-
-
-def reduce_model(
+def reduce(
     model: str | Path | torch.nn.Module,
     text: str,
-    budget: Budget,
-    settings: Settings | None = None,
     *,
+    kv_bytes: int | str | None = None,
+    params: int | str | None = None,
+    keep: float | int | None = None,
+    rank: int | None = None,
+    keys: Keys | None = None,
+    only: Kind | None = None,
+    step: int = 8,
+    tokens: int | None = None,
+    held_out: int = 4096,
+    length: int | None = None,
+    heal: int = 0,
+    curve: bool | Sequence[float] = False,
+    context: int = 2048,
+    device: str = "cpu",
+    seed: int = 0,
     tokenizer: Any = None,
     out: str | Path | None = None,
+    store: str | Path | None = None,
     progress: Progress = SILENT,
 ) -> Reduction:
     """Cut the attention of a trained model to the rank that it uses on a text.
 
     Keys and values are cut where that changes the predictions least: the loss of every rank is
     predicted from second moments of keys, values and gradients on the text, and the budget is
-    divided over all layers exactly. The end of the text is kept apart to judge the result.
+    divided over all layers exactly. The end of the text is kept apart to judge the result. Pass
+    one budget: ``kv_bytes``, ``params``, ``keep`` or ``rank``.
 
     Args:
         model: A folder, a GGUF file, a hub id, or a model.
-        text: The text.
-        budget: What the model may cost.
-        settings: How it is reduced and judged.
+        text: The text to calibrate and to judge on.
+        kv_bytes: Bytes of KV cache for each token, or a share of the original's as "50%".
+        params: Parameters of the attention layers, or a share as "50%".
+        keep: The share of the weighted energy that every part keeps.
+        rank: One rank for all heads.
+        keys: How a decoder's keys are cut: "latent" (default) caches a vector of a lower rank and
+            restores the keys from it; "rotated" caches it after the rotation and restores
+            nothing, which loses more and decodes faster; "pairs" drops rotation pairs.
+        only: Cut "keys" or "values" alone; the budget is then theirs.
+        step: Ranks are multiples of it.
+        tokens: Tokens to calibrate on, at most; 8,192 for decoders and 16,384 for encoders by
+            default.
+        held_out: Tokens to judge on, at most.
+        length: Tokens of a sequence; 512 for decoders and 64 for encoders by default.
+        heal: Steps of training of the cut layers against the original's outputs.
+        curve: Score the model at six other shares of the KV bytes too, or at these shares.
+        context: Tokens in the cache when speed is measured; 0 measures none.
+        device: Where to compute, such as "cuda".
+        seed: Seed of everything that is drawn.
         tokenizer: Needed if ``model`` is a model.
         out: Folder to write; must not exist. A run that was stopped goes on.
+        store: Where the result is kept for the page: a path or a URL. Nowhere by default.
         progress: Where to report.
 
     Returns:
         The cut model with its scores, sizes and times.
 
     Raises:
-        BadInputError: The device is not on this machine.
-        ParameterError: The settings do not fit the model.
+        BadInputError: The device is not on this machine, or nothing meets the budget.
+        ParameterError: Not exactly one budget is given, or parameters do not fit the model.
+        StoreError: The store cannot be used.
 
     Example:
-        >>> found = reduce_model("smollm2", text, Budget(kv_bytes="50%"))  # doctest: +SKIP
-        >>> found.after.value / found.before.value  # doctest: +SKIP
-        1.16
+        >>> reduce("models/mine", "a text", kv_bytes="50%", rank=8)
+        Traceback (most recent call last):
+        ...
+        headwise.errors.ParameterError: expected one of kv_bytes, params, keep, rank, got ...
     """
-    asked = settings or Settings()
+    budget = Budget(kv_bytes, params, keep, rank)
+    shares = curve if isinstance(curve, Sequence) else CURVE if curve else ()
+    asked = Settings(
+        keys, only, step, tokens, held_out, length, heal, shares, context, device, seed
+    )
+    found = _reduced(model, text, budget, asked, tokenizer=tokenizer, out=out, progress=progress)
+    if store is not None:
+        from headwise.reduction.stored import keep_reduction
+
+        named = str(model) if isinstance(model, str | Path) else found.name
+        described = {**vars(budget), **asked.described()}
+        keep_reduction(
+            store,
+            found,
+            model=named,
+            text=text,
+            asked=described,
+            seed=seed,
+            command="headwise reduce",
+        )
+    return found
+
+
+def _reduced(
+    model: str | Path | torch.nn.Module,
+    text: str,
+    budget: Budget,
+    asked: Settings,
+    *,
+    tokenizer: Any,
+    out: str | Path | None,
+    progress: Progress,
+) -> Reduction:
+    """Calibrate, plan, cut and save."""
     refuse_absent(asked.device)
     folder = None if out is None else refuse_existing(out)
     original, tokenizer = _loaded(model, tokenizer)
@@ -149,7 +176,14 @@ def reduce_model(
         save_model(reduction.model, folder, tokenizer)
     if memory is not None:
         memory.forget()
-    return reduction
+    return replace(reduction, name=_name(model))
+
+
+def _name(model: str | Path | torch.nn.Module) -> str:
+    """Return the class of a model, or the last part of a path: no report names folders."""
+    if isinstance(model, torch.nn.Module):
+        return type(model).__name__
+    return Path(model).name if Path(model).exists() else str(model)
 
 
 @dataclass

@@ -46,23 +46,8 @@ def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
     return [(name, before, after) for name, before, after in rows]
 
 
-def reduction_page(found: Reduction, name: str) -> str:
-    """Return an HTML page: the table, the curve and the ranks of every layer.
-
-    Args:
-        found: The reduction.
-        name: The name of the model.
-
-    Returns:
-        HTML that needs no other file.
-
-    Example:
-        >>> from headwise.reduction import Cut, Reduction, Score
-        >>> score, cut = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
-        >>> found = Reduction(None, (cut,), cut, 0.1, score, score, (256, 128), (900, 700))
-        >>> "a model" in reduction_page(found, "a model")
-        True
-    """
+def reduction_page(found: Reduction) -> str:
+    """Return an HTML page: the table, the curve and the ranks of every layer."""
     from headwise.report import Section, Table, inline_svg, page
 
     share = found.kv_bytes[1] / found.kv_bytes[0]
@@ -78,7 +63,7 @@ def reduction_page(found: Reduction, name: str) -> str:
     if found.curve:
         sections.insert(0, Section("Score against size", (), (inline_svg(score_figure(found)),)))
     lead = f"{share:.0%} of the KV cache is left, with ranks chosen layer by layer."
-    return page(f"Reduction of {name}", lead, sections, summary=table)
+    return page(f"Reduction of {found.name}", lead, sections, summary=table)
 
 
 def score_figure(found: Reduction) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from headwise.reduction.evaluation import Score, Speed
@@ -45,6 +46,7 @@ class Reduction:
         curve: Scores at other budgets, if asked for.
         healed: Steps of healing.
         folder: Where the model was saved, if anywhere.
+        name: What the model is called: the last part of its path, or its class.
 
     Example:
         >>> score = Score("perplexity", 20.0, 0.5)
@@ -67,6 +69,7 @@ class Reduction:
     curve: tuple[CurvePoint, ...] = ()
     healed: int = 0
     folder: str | None = None
+    name: str = "a model"
 
     def __repr__(self) -> str:
         share = self.kv_bytes[1] / self.kv_bytes[0]
@@ -103,17 +106,37 @@ class Reduction:
 
         return save(score_figure(self), file)
 
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write an HTML report that needs no other file: scores, sizes, the curve and all ranks.
+
+        Args:
+            path: Where to write it.
+
+        Returns:
+            The path.
+        """
+        from headwise.reduction.report import reduction_page
+        from headwise.report import write_page
+
+        return write_page(reduction_page(self), path)
+
     def as_json(self) -> dict[str, Any]:
-        """Return everything but the model, for JSON."""
-        fields = {name: value for name, value in vars(self).items() if name != "model"}
-        return fields | {
-            "cuts": [asdict(cut) for cut in self.cuts],
-            "whole": asdict(self.whole),
-            "before": _plain(asdict(self.before)),
-            "after": _plain(asdict(self.after)),
-            "speed": None if self.speed is None else [asdict(each) for each in self.speed],
-            "curve": [_plain(asdict(point)) for point in self.curve],
+        """Return everything but the model itself, for JSON; "model" is its name."""
+        fields = {
+            name: value for name, value in vars(self).items() if name not in ("model", "name")
         }
+        return (
+            {"model": self.name}
+            | fields
+            | {
+                "cuts": [asdict(cut) for cut in self.cuts],
+                "whole": asdict(self.whole),
+                "before": _plain(asdict(self.before)),
+                "after": _plain(asdict(self.after)),
+                "speed": None if self.speed is None else [asdict(each) for each in self.speed],
+                "curve": [_plain(asdict(point)) for point in self.curve],
+            }
+        )
 
 
 def _plain(value: Any) -> Any:

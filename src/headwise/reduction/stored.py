@@ -25,9 +25,7 @@ class ReducedModel(Spec, frozen=True):
 
     def ask(self) -> Row:
         """Refuse: a reduction needs the model."""
-        raise BadInputError(
-            "expected a reduction, got its name", hint="call headwise.reduction.reduce_model"
-        )
+        raise BadInputError("expected a reduction, got its name", hint="call headwise.reduce")
 
 
 def keep_reduction(

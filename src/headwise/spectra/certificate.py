@@ -210,6 +210,23 @@ class Counts:
             f"delta <= {float(self.delta.max()):.1e}, by {methods})"
         )
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return one object per matrix, with values that JSON can write.
+
+        Returns:
+            The index in the batch, the rank as its low and high end, delta, method and reason.
+        """
+        return [
+            {
+                "index": list(place),
+                "rank": {"low": one.low, "high": one.high},
+                "method": one.method,
+                "delta": one.delta,
+                "reason": one.reason,
+            }
+            for place, one in zip(np.ndindex(*self.shape), self.flat, strict=True)
+        ]
+
     def to_frame(self) -> Any:
         """The certificates as a pandas DataFrame, one row per matrix.
 

@@ -131,6 +131,23 @@ class Measurement:
         dtype = str(self.dtype).removeprefix("torch.")
         return f"Measurement(shape={tuple(self.shape)}, dtype={dtype}, rank={self.rank!r})"
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return one object per matrix, with values that JSON can write.
+
+        Returns:
+            The objects of ``rank.as_json()``, with tolerance, stable_rank and effective_rank.
+        """
+        numbers = {
+            "tolerance": self.epsilon,
+            "stable_rank": self.stable_rank,
+            "effective_rank": self.effective_rank,
+        }
+        listed = {name: each.flatten().tolist() for name, each in numbers.items()}
+        return [
+            one | {name: each[place] for name, each in listed.items()}
+            for place, one in enumerate(self.rank.as_json())
+        ]
+
     def to_frame(self) -> Any:
         """The ranks as a pandas DataFrame, one row per matrix.
 

@@ -230,7 +230,7 @@ def _ready(n: int, d: int, mask: MaskName) -> Prediction:
 
 
 def checked_sizes(
-    length: Whole, head_dim: Whole, names: tuple[str, str] = ("`length`", "`head_dims`")
+    length: Whole, head_dim: Whole, names: tuple[str, str] = ("`length`", "`head_dim`")
 ) -> tuple[int, int]:
     """A length and a head dimension in the range of the law, or a refusal with these names."""
     n = whole(names[0], length, 2, int(MAX_LENGTH))

@@ -124,7 +124,7 @@ class Law:
 
 def law(
     length: Whole,
-    head_dims: Whole | Sequence[Whole] | None = None,
+    head_dim: Whole | Sequence[Whole] | None = None,
     mask: MaskName = "none",
     fraction: Real = 0.9,
     progress: Progress = SILENT,
@@ -133,9 +133,9 @@ def law(
 
     Args:
         length: Number of tokens, 2 to 10¹².
-        head_dims: Head dimensions, 1 to 10⁵; those that neither a formula nor a stored simulation
-            covers are simulated. None takes powers of two until well beyond the critical head
-            dimension and simulates nothing.
+        head_dim: One or several head dimensions, 1 to 10⁵; those that neither a formula nor a
+            stored simulation covers are simulated. None takes powers of two until well beyond the
+            critical head dimension and simulates nothing.
         mask: ``"none"`` or ``"causal"``.
         fraction: The share of the barrier that the critical head dimension must reach.
         progress: Shows the progress.
@@ -155,15 +155,15 @@ def law(
     mask = checked_mask(mask)
     n, _ = checked_sizes(length, 1)
     critical = predicted_critical(n, fraction, mask)
-    dims = _usual_dims(critical) if head_dims is None else _listed(head_dims)
+    dims = _usual_dims(critical) if head_dim is None else _listed(head_dim)
     rows = []
     # A simulation reports its own progress.
-    outer = progress if head_dims is None else SILENT
+    outer = progress if head_dim is None else SILENT
     with tracked(outer, "computing the curve", len(dims)):
         for dim in dims:
             found = expected_rank(n, dim, mask, method="instant")
             # Simulating every row of the usual table would take minutes.
-            if head_dims is not None and found.method == UPPER_BOUND:
+            if head_dim is not None and found.method == UPPER_BOUND:
                 found = expected_rank(n, dim, mask, progress=progress)
             rows.append(found)
             outer.advance()
@@ -184,10 +184,10 @@ def _usual_dims(critical: int) -> list[int]:
     return sorted({2**power for power in range(int(math.log2(last)) + 1)} | {critical})
 
 
-def _listed(head_dims: Whole | Sequence[Whole]) -> list[Whole]:
-    dims: list[Any] = [head_dims]
-    if isinstance(head_dims, Sequence) and not isinstance(head_dims, str):
-        dims = list(head_dims)
+def _listed(head_dim: Whole | Sequence[Whole]) -> list[Whole]:
+    dims: list[Any] = [head_dim]
+    if isinstance(head_dim, Sequence) and not isinstance(head_dim, str):
+        dims = list(head_dim)
     if not dims:
         raise ParameterError("expected head dimensions, got an empty list", hint="pass at least 1")
     return [checked_sizes(2, dim)[1] for dim in dims]

@@ -57,6 +57,6 @@ def wholes(name: str, values: Wholes, least: int, most: int) -> np.ndarray:
 def cells(length: Wholes, head_dim: Wholes, least: int) -> tuple[np.ndarray, np.ndarray]:
     """Lengths from ``least`` on and head dimensions, in range and of one shape."""
     n = wholes("`length`", length, least, MAX_LENGTH)
-    d = wholes("`head_dims`", head_dim, 1, MAX_HEAD_DIM)
+    d = wholes("`head_dim`", head_dim, 1, MAX_HEAD_DIM)
     n, d = np.broadcast_arrays(n, d)
     return n, d

@@ -2,14 +2,12 @@
 
 from headwise.geometry import usual
 from headwise.trials.candidates import splits
-from headwise.trials.own_models import OwnTraining
 from headwise.trials.prediction import Prediction, predict
 from headwise.trials.result import Entrant, Trial
 from headwise.trials.settle import trial, trial_of
 
 __all__ = [
     "Entrant",
-    "OwnTraining",
     "Prediction",
     "Trial",
     "predict",

@@ -46,7 +46,7 @@ class OwnTraining:
     """
 
     steps: int
-    rate: float = 1e-3
+    rate: float | int = 1e-3
     seeds: tuple[int, ...] = (0, 1)
     validation: int = 8
     device: str = "cpu"

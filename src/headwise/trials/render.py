@@ -83,7 +83,7 @@ def remarks(found: Trial) -> list[str]:
 
 def table(found: Trial) -> Table:
     """One row for each geometry, the lowest predicted score first."""
-    columns = ("geometry", "steps trained", f"predicted {found.measure}", "probability best")
+    columns = ("geometry", "steps", f"predicted {found.measure}", "probability best")
     rows = tuple(
         (
             name_of(one.geometry),

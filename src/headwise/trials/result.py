@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from headwise.report import data_frame, save, write_page
 from headwise.trials import render
 from headwise.trials.candidates import name_of
 from headwise.trials.race import Standing
+
+#: The width of the answer as text.
+MOST_COLUMNS = 100
 
 
 @dataclass(frozen=True)
@@ -128,9 +132,9 @@ class Trial:
         return write_page(render.document(self), path)
 
     def __str__(self) -> str:
-        table = render.table(self).text()
-        lines = [render.verdict(self), "", table, "", render.COLUMNS, *render.remarks(self)]
-        return "\n".join(lines)
+        said = [render.verdict(self), render.COLUMNS, *render.remarks(self)]
+        lead, *notes = (textwrap.fill(each, MOST_COLUMNS, break_on_hyphens=False) for each in said)
+        return "\n".join([lead, "", render.table(self).text(), "", *notes])
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values that JSON takes."""

@@ -44,7 +44,7 @@ STANDING = "trial.json"
 
 
 def trial(
-    inputs: Any,
+    source: Any,
     labels: Any = None,
     *,
     task: str | None = None,
@@ -58,7 +58,7 @@ def trial(
     steps: int = 400,
     batch: int = 32,
     rate: float | int = 3e-3,
-    seeds: Sequence[int] = (0, 1, 2),
+    seeds: int | Sequence[int] = 3,
     minutes: float | int = math.inf,
     folder: Path | str | None = None,
     device: str = "cpu",
@@ -71,7 +71,7 @@ def trial(
     with the worse predicted scores stops. Those that are left train with the other seeds too.
 
     Args:
-        inputs: Any source that ``advise`` takes, of images (b, channels, side, side), token ids
+        source: Any source that ``advise`` takes, of images (b, channels, side, side), token ids
             (b, n) or (n), or texts. Subfolders of a folder, and whole numbers beside the inputs of
             batches, are classes.
         labels: Class numbers (b), a file of them, or names of classes, if the source has none.
@@ -90,7 +90,7 @@ def trial(
         steps: The full length of training that the answer is about.
         batch: Samples of one step.
         rate: Largest learning rate.
-        seeds: Seeds of weights and data order, two or more.
+        seeds: The number of seeds of weights and data order, or the seeds; two or more.
         minutes: Time limit; the answer then rests on extrapolation.
         folder: Where to keep checkpoints. A trial that was stopped goes on from there.
         device: "cpu" or "cuda".
@@ -112,18 +112,19 @@ def trial(
         >>> sorted((e.geometry.heads, e.geometry.qk_rank) for e in answer.entrants)
         [(1, 8), (2, 4)]
     """
-    _refuse_wrong_kinds(inputs, candidates, seeds, minutes, folder)
+    seeds = _seeds(seeds)
+    _refuse_wrong_kinds(source, candidates, minutes, folder)
     width, depth = whole("`width`", width), whole("`depth`", depth)
     steps, batch = whole("`steps`", steps), whole("`batch`", batch)
     positive("`rate`", rate, example=3e-3)
     if cluster is None:
         refuse_absent(device)
-    problem = read_problem(inputs, labels, Frame(task, depth, patch, size, length, tokenizer))
+    problem = read_problem(source, labels, Frame(task, depth, patch, size, length, tokenizer))
     entrants, prior = _entrants(problem, width, candidates, progress)
-    sizes = {"seeds": tuple(seeds), "steps": steps, "batch": batch, "rate": float(rate)}
+    sizes = {"seeds": seeds, "steps": steps, "batch": batch, "rate": float(rate)}
     identity = f"{ORDER}: {problem.identity} {list(entrants)} {width} {sizes}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress, prior=prior)
-    contest = _Contest(entrants, tuple(seeds), steps, problem.measure, limits, folder)
+    contest = _Contest(entrants, seeds, steps, problem.measure, limits, folder)
     if cluster is None:
         return contest.settled(partial(_ensembles, problem, contest, device, sizes))
     return contest.settled_on(cluster, device, partial(_built_in_spec, problem, sizes))
@@ -134,7 +135,11 @@ def trial_of(
     batches: Callable[[int], Iterable[Pair]] | str,
     candidates: Sequence[HeadGeometry],
     *,
-    training: OwnTraining,
+    steps: int,
+    rate: float | int = 1e-3,
+    seeds: int | Sequence[int] = 2,
+    validation: int = 8,
+    device: str = "cpu",
     minutes: float | int = math.inf,
     folder: Path | str | None = None,
     cluster: str | None = None,
@@ -148,7 +153,12 @@ def trial_of(
         batches: Returns pairs of inputs and targets, in the same order for the same seed.
             Iterables that end are started again.
         candidates: Geometries to compare.
-        training: Steps, learning rate, seeds and device.
+        steps: The full length of training that the answer is about.
+        rate: Largest learning rate of AdamW; it rises over 5 % of the steps, then falls to zero
+            along a cosine.
+        seeds: The number of seeds of weights and data order, or the seeds; two or more.
+        validation: How many batches are set aside for the score; they come first.
+        device: "cpu" or "cuda".
         minutes: Time limit; the answer then rests on extrapolation.
         folder: Where to keep checkpoints. A trial that was stopped goes on from there.
         cluster: Train on a Dask cluster: "local", "local:4" or "tcp://HOST:PORT". Needs a folder
@@ -174,11 +184,13 @@ def trial_of(
         ...         x = torch.randn(8, 4, generator=generator)
         ...         yield x, x
         >>> candidates = [HeadGeometry.free(4, 1, rank) for rank in (1, 4)]
-        >>> found = trial_of(build, batches, candidates, training=OwnTraining(100, 0.03))
+        >>> found = trial_of(build, batches, candidates, steps=100, rate=0.03)
         >>> found.best.geometry.qk_rank
         4
     """
     entrants = named(candidates)
+    steps = whole("`steps`", steps)
+    training = OwnTraining(steps, rate, _seeds(seeds), validation=validation, device=device)
     told = [one for one in (build, batches) if isinstance(one, str)]
     identity = f"{ORDER}: {list(entrants)} {training} {told}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress)
@@ -287,22 +299,29 @@ def _entrants(
 
 
 def _refuse_wrong_kinds(
-    inputs: Any, candidates: Any, seeds: Any, minutes: Any, folder: Path | str | None
+    source: Any, candidates: Any, minutes: Any, folder: Path | str | None
 ) -> None:
     """Refuse, before anything is measured or trained, what could only fail later."""
-    if inputs is None:
-        raise ParameterError("expected data for `inputs`, got none", hint="pass 'digits' to try it")
-    of_type("`seeds`", seeds, Sequence, "two or more whole numbers")
-    different = {whole("`seeds`", seed, 0) for seed in seeds}
-    refuse_one_seed(len(different))
-    if len(different) < len(seeds):
-        raise ParameterError(f"expected different seeds, got {list(seeds)}", hint="pass each once")
+    if source is None:
+        raise ParameterError("expected data for `source`, got none", hint="pass 'digits' to try it")
     of_type("`folder`", folder, (str, Path, type(None)), "a path")
     if minutes != math.inf:
         positive("`minutes`", minutes, example=10)
     several = candidates if isinstance(candidates, Sequence) else (candidates,)
     for geometry in () if candidates is None else several:
         of_type("`candidates`", geometry, HeadGeometry, "HeadGeometry objects")
+
+
+def _seeds(given: Any) -> tuple[int, ...]:
+    """Return the seeds; a number of them counts from 0."""
+    counted = isinstance(given, int) and not isinstance(given, bool)
+    seeds: Any = range(whole("`seeds`", given)) if counted else given
+    of_type("`seeds`", seeds, Sequence, "a whole number or a list of them")
+    different = {whole("`seeds`", seed, 0) for seed in seeds}
+    refuse_one_seed(len(different))
+    if len(different) < len(seeds):
+        raise ParameterError(f"expected different seeds, got {list(seeds)}", hint="pass each once")
+    return tuple(seeds)
 
 
 def _standing(folder: Path | str | None) -> Path | None:

@@ -66,7 +66,7 @@ def _trained_on(answer: Answer) -> str:
     known, source = answer.evidence.statistics, answer.evidence.source
     if known is not None and not known.learned and not answer.evidence.images:
         return "--build mine:build --batches mine:batches"
-    named = "DATA" if source in (None, "tokens") else quote(source)
+    named = "SOURCE" if source in (None, "tokens") else quote(source)
     # Both commands choose a patch where none is given, and not always the same one.
     return f"{named} --patch {answer.evidence.patch}" if answer.evidence.images else named
 

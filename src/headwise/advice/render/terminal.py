@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Columns of the table that a narrow terminal leaves out, in this order.
 SPARE = ("KV bytes", "rotary", "params", "of yours", "of usual")
 
-MORE = "More: --explain; --out report.html; --export torch prints the layer to use."
+MORE = "More: --explain; --html report.html; --export torch prints the layer to use."
 
 
 def show(answer: Answer, console: Console, *, explain: bool = False) -> None:
