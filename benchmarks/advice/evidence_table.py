@@ -34,7 +34,12 @@ KINDS = {
     "in-context-4": "regress",
     "next-state": "regress",
     "digits-masked": "regress",
+    "next-window": "regress",
+    "digits-denoised": "regress",
 }
+
+#: Regression tasks that the factor for regression was set after: they are held out no longer.
+USED = ("in-context",)
 
 #: The kinds of language tasks that ``headwise.advise`` has another name for.
 LANGUAGE_KINDS = {"recall": "retrieve", "token-classes": "classify"}
@@ -124,7 +129,7 @@ def _scored(rows: Sequence[Row], told: Row) -> Swept:
     name = told["task"]
     scores = of_one_device(rows, name, told["trivial"], choices(name, "width"))
     points = {g: {s: 100 * x for s, x in seeds.items()} for g, seeds in scores.items()}
-    held_out, evidence = BENCHES[name].judged, stored_evidence(told)
+    held_out, evidence = BENCHES[name].judged and name not in USED, stored_evidence(told)
     return Swept(name, kind_of(name), held_out, evidence, points, "points")
 
 
@@ -160,14 +165,17 @@ def evidence_rows(tasks: Sequence[Swept]) -> list[Row]:
 
 @cache
 def asked_by_tokens(task: Swept) -> HeadGeometry:
-    """The split that the tokens alone ask for."""
+    """The split that the tokens ask for, if nothing is known of other tasks."""
+    if task.kind == "regress":
+        return task.question.with_rank(choose_rank(task.evidence, task="regress").rank)
     return RULES["headwise"](task.question)[0]
 
 
 def _limited(task: Swept, advised: HeadGeometry, others: Sequence[Row]) -> HeadGeometry:
     """The same split, with no more rank than paid on other tasks of its kind."""
     ceiling = support_for(task.kind, task.tokens, [from_row(row) for row in others]).ceiling
-    limited = task.question.with_rank(choose_rank(task.evidence).limited(ceiling).rank)
+    chosen = choose_rank(task.evidence, task=task.kind).limited(ceiling)
+    limited = task.question.with_rank(chosen.rank)
     return min(advised, limited, key=lambda split: split.qk_rank)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.advice.regression import MaskedPatches, NextState
+from benchmarks.advice.regression import MaskedPatches, NextState, NextWindow, NoisyPatches
 from benchmarks.advice.sweep import task_names
 from benchmarks.advice.tasks import BENCHES, Bench, Loaded
 from benchmarks.recording import Row, provenance, read_rows
@@ -72,7 +72,7 @@ def trivial(loaded: Loaded) -> float:
         return trivial_error(task.width, task.tokens, task.points)
     if isinstance(task, InContext):
         return float(task.dimensions)
-    if isinstance(task, MaskedPatches | NextState):
+    if isinstance(task, MaskedPatches | NextState | NextWindow | NoisyPatches):
         return task.trivial()
     labels = task.examine(10**6, torch.Generator()).targets[0]
     return float(labels.bincount().max() / len(labels))

@@ -1,4 +1,4 @@
-"""Regression tasks of the sweeps: the masked half of an image, and the next state of a sequence."""
+"""Regression tasks of the sweeps: masked and noisy images, and what comes next in a sequence."""
 
 from __future__ import annotations
 
@@ -60,6 +60,82 @@ class MaskedPatches(Drawn):
         order = draws.argsort(-1).argsort(-1)
         hidden = (order < patches.shape[-2] // 2).to(patches.dtype)
         return Batch((patches * (1 - hidden.unsqueeze(-1)), hidden), (patches, hidden))
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyPatches(Drawn):
+    """Images cut into patches, with N(0, 1) noise on every number; the model takes it off.
+
+    ``trained`` and ``held_out`` are patches (images, tokens, numbers). The error is the squared
+    distance of a patch.
+    """
+
+    trained: Tensor
+    held_out: Tensor
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """The noise of each patch, and behind them one patch whose first number says which image."""
+        return normal((count, self.trained.shape[1] + 1, self.trained.shape[2]), generator)
+
+    def batch(self, noise: Tensor, step: Tensor | None) -> Batch:
+        """Noisy patches, and the patches."""
+        # The normal distribution function makes a uniform number of a normal one.
+        places = torch.special.ndtr(noise[..., -1, 0]) * len(self.trained)
+        whole = self.trained[places.long().clamp(max=len(self.trained) - 1)]
+        return Batch((whole + noise[..., :-1, :],), (whole,))
+
+    def examine(self, count: int, generator: torch.Generator) -> Batch:
+        """The first ``count`` images held out, each with one noise."""
+        whole = self.held_out[:count].to(generator.device)
+        return Batch((whole + normal(tuple(whole.shape), generator),), (whole,))
+
+    def trivial(self) -> float:
+        """The error of the best linear map of one patch alone."""
+        given, wanted = self.examine(10**6, torch.Generator().manual_seed(0))
+        return _linear_error(given[0], wanted[0])
+
+
+@dataclass(frozen=True)
+class NextWindow(Drawn):
+    """The next four samples of a sum of two sines, from the windows of four before it.
+
+    Amplitudes are N(0, 1), phases uniform, and frequencies uniform up to one period in four
+    samples. The model predicts every next window; the score is the squared error of the last.
+    """
+
+    windows: int
+    size: int = 4
+    sines: int = 2
+
+    def noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """Amplitude, phase and frequency of each sine, as N(0, 1) numbers."""
+        return normal((count, self.sines, 3), generator)
+
+    def batch(self, noise: Tensor, step: Tensor | None) -> Batch:
+        """All windows but the last, and all but the first."""
+        amplitude, phase, frequency = (part.unsqueeze(-1) for part in noise.unbind(-1))
+        time = torch.arange((self.windows + 1) * self.size, device=noise.device)
+        turns = torch.special.ndtr(phase) + torch.special.ndtr(frequency) * time / self.size
+        samples = (amplitude * torch.sin(2 * torch.pi * turns)).sum(-2)
+        found = samples.unflatten(-1, (self.windows + 1, self.size))
+        return Batch((found[..., :-1, :],), (found[..., 1:, :],))
+
+    def score(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """The squared error of the last window, after all the others were seen."""
+        return (outputs[..., -1, :] - targets[0][..., -1, :]).square().sum(-1).mean()
+
+    def trivial(self) -> float:
+        """The error of the best linear map of the window before alone."""
+        given, wanted = self.examine(20_000, torch.Generator().manual_seed(0))
+        return _linear_error(given[0], wanted[0])
+
+
+def _linear_error(given: Tensor, wanted: Tensor) -> float:
+    """The mean squared distance that least squares on single tokens leaves."""
+    tokens, answers = given.flatten(0, -2).double(), wanted.flatten(0, -2).double()
+    tokens = torch.cat([tokens, torch.ones_like(tokens[:, :1])], -1)
+    solved = tokens @ torch.linalg.lstsq(tokens, answers).solution
+    return float((solved - answers).square().sum(-1).mean())
 
 
 @dataclass(frozen=True)

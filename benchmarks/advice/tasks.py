@@ -1,7 +1,7 @@
 """The tasks: data, model, training, and the tokens an adviser would be shown.
 
-Four are held out: ``imdb``, ``in-context``, ``next-state`` and ``svhn`` never serve to choose a
-rule.
+Some are held out: ``imdb``, ``in-context`` and ``svhn`` never served to choose the rank that
+tokens ask for; ``digits-denoised`` and ``next-window`` not to choose what regression asks for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from benchmarks.advice.models import (
     regressor,
     text_classifier,
 )
-from benchmarks.advice.regression import MaskedPatches, NextState, token_regressor
+from benchmarks.advice.regression import (
+    MaskedPatches,
+    NextState,
+    NextWindow,
+    NoisyPatches,
+    token_regressor,
+)
 from torch import Tensor
 from torch.nn.functional import pad, unfold
 
@@ -217,16 +223,22 @@ def _in_context(task: InContext) -> Callable[[Path, str], Loaded]:
     return load
 
 
-def _masked_digits(folder: Path, device: str) -> Loaded:
-    found = _digits(2)(folder, "cpu")
-    images = found.task.trained.inputs[0], found.task.held_out.inputs[0]
-    known, held = (_patches(part, 2).float().to(device) for part in images)
-    task = MaskedPatches(known, held)
-    shown = task.batch(task.noise(SHOWN, stream(0, "shown")), None).inputs
-    return Loaded(task, shown, known[:SHOWN])
+def _restored_digits(
+    kind: Callable[[Tensor, Tensor], MaskedPatches | NoisyPatches],
+) -> Callable[[Path, str], Loaded]:
+    def load(folder: Path, device: str) -> Loaded:
+        found = _digits(2)(folder, "cpu")
+        images = found.task.trained.inputs[0], found.task.held_out.inputs[0]
+        task = kind(*(_patches(part, 2).float().to(device) for part in images))
+        shown = task.batch(task.noise(SHOWN, stream(0, "shown")), None).inputs
+        # Nobody shows an adviser what is hidden as zeros; noisy tokens are what there is.
+        tokens = shown[0] if isinstance(task, NoisyPatches) else task.trained[:SHOWN]
+        return Loaded(task, shown, tokens)
+
+    return load
 
 
-def _next_state(task: NextState) -> Callable[[Path, str], Loaded]:
+def _next_token_of(task: NextState | NextWindow) -> Callable[[Path, str], Loaded]:
     def load(folder: Path, device: str) -> Loaded:
         shown = task.examine(SHOWN, stream(0, "shown")).inputs
         return Loaded(task, shown, shown[0])
@@ -289,14 +301,24 @@ def _next_state_bench() -> Bench:
     shape = Shape(32, depth=4, mlp_width=64, heads=4, tokens=task.states)
     training = Training(3_000, 64, 1e-3, decay=0.0, evaluation=8_192)
     build = token_regressor(shape, task.dimensions, causal=True)
-    return Bench("next-state", "error", True, shape, training, build, _next_state(task))
+    return Bench("next-state", "error", False, shape, training, build, _next_token_of(task))
 
 
-def _masked_bench() -> Bench:
+def _next_window_bench() -> Bench:
+    task = NextWindow(windows=16)
+    shape = Shape(32, depth=3, mlp_width=64, heads=4, tokens=task.windows)
+    training = Training(3_000, 64, 1e-3, decay=0.0, evaluation=8_192)
+    build = token_regressor(shape, task.size, causal=True)
+    return Bench("next-window", "error", True, shape, training, build, _next_token_of(task))
+
+
+def _restored_bench(
+    name: str, kind: Callable[[Tensor, Tensor], MaskedPatches | NoisyPatches], *, held_out: bool
+) -> Bench:
     shape = Shape(64, depth=2, mlp_width=128, heads=4, tokens=16)
     training = Training(2_000, 64, 3e-3, evaluation=800)
     build = token_regressor(shape, 4, causal=False)
-    return Bench("digits-masked", "error", False, shape, training, build, _masked_digits)
+    return Bench(name, "error", held_out, shape, training, build, _restored_digits(kind))
 
 
 def _isotropic_bench(width: int, training: Training) -> Bench:
@@ -319,7 +341,9 @@ def _all() -> dict[str, Bench]:
         _in_context_bench(),
         _short_in_context_bench(),
         _next_state_bench(),
-        _masked_bench(),
+        _next_window_bench(),
+        _restored_bench("digits-masked", MaskedPatches, held_out=False),
+        _restored_bench("digits-denoised", NoisyPatches, held_out=True),
         _picture_bench("cifar10", classes=10, held_out=3_000, orientations=2),
         _picture_bench("svhn", classes=10, held_out=2_000, orientations=1),
         _picture_bench("cifar100", classes=20, held_out=2_000, orientations=2),

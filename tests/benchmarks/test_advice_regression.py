@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from benchmarks.advice.regression import MaskedPatches, NextState
+from benchmarks.advice.regression import MaskedPatches, NextState, NextWindow
 from benchmarks.advice.tasks import BENCHES
 
 #: A stream of random numbers.
@@ -61,6 +61,35 @@ def test_zero_has_the_trivial_error():
     task = NextState(dimensions=3, states=4)
     (states,), (following,) = drawn(task, count=20_000)
     assert float(task.score(0 * states, following)) == pytest.approx(task.trivial(), rel=0.03)
+
+
+def test_noise_is_added_to_whole_images():
+    task = BENCHES["digits-denoised"].load(None, "cpu").task
+    (noisy,), (whole,) = drawn(task, count=400)
+    assert float((noisy - whole).std()) == pytest.approx(1.0, rel=0.02)
+    known = {tuple(image.flatten().tolist()) for image in task.trained}
+    assert {tuple(image.flatten().tolist()) for image in whole} <= known
+
+
+def test_windows_follow_one_another_and_four_numbers_tell_two_sines():
+    """A sum of two sines obeys x_{t+4} = a(x_{t+3} + x_{t+1}) + b x_{t+2} - x_t."""
+    task = NextWindow(windows=6)
+    (windows,), (following,) = drawn(task, count=20, seed=1)
+    assert torch.equal(windows[:, 1:], following[:, :-1])
+    x = windows.flatten(1).double()
+    for line in x:
+        known = torch.stack([line[3:-1] + line[1:-3], line[2:-2]], -1)
+        told = line[4:] + line[:-4]
+        solved = torch.linalg.lstsq(known, told[:, None]).solution
+        assert float((known @ solved - told[:, None]).abs().max()) < 1e-3
+
+
+def test_least_squares_on_one_token_is_the_trivial_error():
+    for name in ("digits-denoised", "next-window"):
+        task = BENCHES[name].load(None, "cpu").task
+        _, (wanted,) = task.examine(500, SEED().manual_seed(5))
+        zero = float(wanted.square().sum(-1).mean())
+        assert 0 < task.trivial() < zero
 
 
 def test_a_masked_task_of_other_images_needs_no_digits():

@@ -133,7 +133,7 @@ def _is_kept(
 def _chosen_rank(evidence: Evidence, question: Question, ceiling: int | None) -> RankChoice:
     constraints = question.constraints
     constraints.refuse_beyond(evidence.width)
-    found = choose_rank(evidence, question.need)
+    found = choose_rank(evidence, question.need, question.task)
     if constraints.rank is not None:
         return replace(found, rank=constraints.rank, fixed=True)
     found = found.limited(ceiling if question.need == "data" else None)

@@ -18,7 +18,10 @@
    to the rank that paid there: the geometric mean, over tasks, of the largest rank within one
    standard error of the best, rounded up to a power of two as the sweeps trained them. Without
    this limit mixing asked for rank 32 on digits, pixel by pixel, where ranks 1 to 4 scored best.
-5. **Heads.** As many of that rank as fill the width, or as a budget of parameters buys. At equal
+5. **Regression.** A regression shows small errors, and layers after the first hold more dimensions
+   than the tokens: in the middle layers of in-context regression, queries and keys use twice the
+   rank that its tokens ask for. So it asks for ``REGRESSION`` times both needs.
+6. **Heads.** As many of that rank as fill the width, or as a budget of parameters buys. At equal
    parameters many heads of the advised rank scored higher than few of a larger one on CIFAR-10
    and digits; where tokens are looked up, one head of full rank beat many of less.
 
@@ -56,6 +59,9 @@ Shortage = Literal["tokens", "numbers"]
 #: Retrieval needs this many times the effective dimension.
 MARGIN = 2
 
+#: Regression asks for this many times the rank that its tokens ask for.
+REGRESSION = 2
+
 #: How far below its plateau, as a share of it, a saturated curve may be.
 SLACK = 0.1
 
@@ -76,6 +82,7 @@ class RankChoice:
         counts: The needs that must be met.
         fixed: Whether the rank was given.
         ceiling: The largest rank that paid on trained tasks, if the tokens ask for more.
+        factor: How many times the rank that the tokens ask for is enough for the task.
     """
 
     rank: int
@@ -89,12 +96,13 @@ class RankChoice:
     counts: tuple[Bound, ...]
     fixed: bool = False
     ceiling: int | None = None
+    factor: int = 1
 
     @property
     def enough(self) -> int:
         """The least rank that meets every need that counts, or that paid on trained tasks."""
         least: dict[Bound, int] = {"mixing": self.mixing_from, "retrieval": self.retrieval}
-        asked = max(least[need] for need in self.counts)
+        asked = self.factor * max(least[need] for need in self.counts)
         return asked if self.ceiling is None else min(asked, self.ceiling)
 
     @property
@@ -102,7 +110,7 @@ class RankChoice:
         """The rank that the need which decides asks for."""
         if self.ceiling is not None:
             return self.ceiling
-        return self.mixing if self.binds == "mixing" else self.retrieval
+        return self.factor * (self.mixing if self.binds == "mixing" else self.retrieval)
 
     @property
     def retrieval_too(self) -> bool:
@@ -123,13 +131,14 @@ class RankChoice:
         """
         if ceiling is None or self.fixed:
             return self
-        most = max(ceiling, self.retrieval) if "retrieval" in self.counts else ceiling
+        lookup = self.factor * self.retrieval
+        most = max(ceiling, lookup) if "retrieval" in self.counts else ceiling
         if self.rank <= most:
             return self
         return replace(self, rank=most, binds="trained", ceiling=most)
 
 
-def choose_rank(evidence: Evidence, need: Need = "data") -> RankChoice:
+def choose_rank(evidence: Evidence, need: Need = "data", task: Task = "unknown") -> RankChoice:
     """The rank that the evidence asks for."""
     curve = evidence.curve
     found = our_saturation(curve, SLACK)
@@ -139,8 +148,10 @@ def choose_rank(evidence: Evidence, need: Need = "data") -> RankChoice:
     wanted: dict[Bound, int] = {"mixing": mixing, "retrieval": retrieval}
     counts = _counted(need, evidence.learned)
     binds = max(counts, key=lambda name: wanted[name])
+    doubled = task == "regress" and need == "data" and REGRESSION * wanted[binds] <= evidence.width
+    factor = REGRESSION if doubled else 1
     return RankChoice(
-        rank=wanted[binds],
+        rank=factor * wanted[binds],
         mixing=mixing,
         reached=found is not None,
         retrieval=retrieval,
@@ -149,6 +160,7 @@ def choose_rank(evidence: Evidence, need: Need = "data") -> RankChoice:
         binds=binds,
         mixing_from=saturated_from(curve, SLACK) or mixing,
         counts=counts,
+        factor=factor,
     )
 
 
@@ -282,8 +294,9 @@ def support_for(kind: Task, tokens: str, judged: Sequence[JudgedTask] | None = N
     twice the error of their sum. Only more rank for retrieval needs no held-out task: it is proved
     that heads of too low a rank err there.
 
-    A task of unknown kind may be any: for vectors all judged tasks on vectors count, for ids none
-    do. Without tokens nothing was measured, so no judged task applies.
+    A task of unknown kind may be any: for vectors all judged tasks on vectors count, and less rank
+    must have paid on each kind of them; for ids none do. Without tokens nothing was measured, so no
+    judged task applies.
 
     >>> support_for("classify", "vectors").smaller, support_for("next-token", "ids").smaller
     (True, False)
@@ -294,8 +307,7 @@ def support_for(kind: Task, tokens: str, judged: Sequence[JudgedTask] | None = N
     of_kind = [task for task in known if kind in (task.kind, "unknown")]
     found = tuple(task for task in of_kind if task.tokens == tokens)
     enough = len(found) >= FEWEST and any(task.held_out for task in of_kind)
-    smaller = [task for task in found if task.advised[1] < task.usual[1]]
-    less = enough and _is_better(smaller)
+    less = enough and all(_is_better(tasks) for tasks in _by_kind(found))
     harmed = bool(found) and fmean(task.half_cost for task in found) > 0
     return Support(
         kind,
@@ -313,10 +325,17 @@ def _ceiling(tasks: Sequence[JudgedTask]) -> int:
     return 2 ** math.ceil(fmean(math.log2(task.most) for task in tasks))
 
 
+def _by_kind(tasks: Sequence[JudgedTask]) -> list[list[JudgedTask]]:
+    """The tasks, kind by kind: one kind with a large gain must not outvote the others."""
+    kinds = dict.fromkeys(task.kind for task in tasks)
+    return [[task for task in tasks if task.kind == kind] for kind in kinds]
+
+
 def _is_better(tasks: Sequence[JudgedTask]) -> bool:
-    """Whether gains are above twice their error, all tasks together.
+    """Whether the gains of less rank than usual are above twice their error, tasks together.
 
     Points and nats do not add up, so gains count in standard errors (Stouffer's method).
     """
-    gains = [task.gain / task.gain_error for task in tasks if task.gain_error > 0]
+    smaller = [task for task in tasks if task.advised[1] < task.usual[1]]
+    gains = [task.gain / task.gain_error for task in smaller if task.gain_error > 0]
     return bool(gains) and sum(gains) > 2 * math.sqrt(len(gains))

@@ -140,6 +140,8 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
     enough = f"reaches {1 - SLACK:.0%} mixing"
     if rank.binds == "retrieval" or rank.retrieval_too:
         enough = "can look up single tokens"
+    if rank.factor > 1:
+        enough = "is enough for regression"
     if rank.ceiling is not None:
         enough = "reaches what was enough on trained tasks"
     known = rank.binds != "mixing" or rank.reached

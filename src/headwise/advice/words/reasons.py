@@ -114,6 +114,11 @@ def decides(v: Values) -> str:
     if rank.binds == "mixing" and not rank.reached:
         return f"No rank is enough: {need_words(rank)}.{given}"
     enough = enough_words(rank)
+    if rank.factor > 1:
+        return (
+            f"{enough.capitalize()} is enough: {rank.factor} times the rank that the tokens ask "
+            f"for, which regression needs in later layers.{given}"
+        )
     if rank.binds == "retrieval" or rank.retrieval_too:
         why = f"about {MARGIN} times their effective dimension of {v['dimension']:.1f}"
         if rank.retrieval + 1 < MARGIN * v["dimension"]:

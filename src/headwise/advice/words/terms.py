@@ -56,6 +56,8 @@ def need_words(rank: RankChoice) -> str:
     if rank.binds == "mixing" and not rank.reached:
         return f"mixing still gains at {rank.mixing}, the largest rank tried"
     enough = enough_words(rank)
+    if rank.factor > 1:
+        return f"regression needs {enough}"
     if rank.binds == "retrieval" or rank.retrieval_too:
         return f"lookup of single tokens needs {enough}"
     return f"{1 - SLACK:.0%} mixing needs {enough}"
