@@ -74,7 +74,7 @@ class NoisyPatches(Drawn):
     held_out: Tensor
 
     def noise(self, count: int, generator: torch.Generator) -> Tensor:
-        """The noise of each patch, and behind them one patch whose first number says which image."""
+        """The noise of each patch, and a last patch whose first number says which image."""
         return normal((count, self.trained.shape[1] + 1, self.trained.shape[2]), generator)
 
     def batch(self, noise: Tensor, step: Tensor | None) -> Batch:
@@ -177,12 +177,14 @@ class NextState(Drawn):
 class PatchRegressor(nn.Module):
     """A linear map, the stack, and a linear map; a learned vector is added to hidden tokens."""
 
-    def __init__(self, stack: EncoderStack, numbers: int, *, causal: bool, seed: int) -> None:
+    def __init__(
+        self, stack: EncoderStack, numbers: int, *, causal: bool, hides: bool, seed: int
+    ) -> None:
         super().__init__()
         self.stack, self.causal = stack, causal
         self.embedding = empty_linear(numbers, stack.token_width, biased=True)
-        # Causal models see every token, so nothing would train this vector.
-        self.unknown = None if causal else nn.Parameter(torch.zeros(stack.token_width))
+        # Without hidden tokens nothing would train this vector.
+        self.unknown = nn.Parameter(torch.zeros(stack.token_width)) if hides else None
         self.readout = empty_linear(stack.geometry.width, numbers, biased=True)
         drawn = FanIn(seed)
         drawn.fill_input(self.embedding, "embedding")
@@ -197,9 +199,12 @@ class PatchRegressor(nn.Module):
 
 
 def token_regressor(
-    shape: Shape, numbers: int, *, causal: bool
+    shape: Shape, numbers: int, *, causal: bool = False, hides: bool = False
 ) -> Callable[[HeadGeometry, int], nn.Module]:
-    """One vector for each token of ``numbers``; with ``causal`` from the tokens before it."""
+    """One vector for each token of ``numbers``; with ``causal`` from the tokens before it.
+
+    With ``hides`` some tokens are hidden.
+    """
     return lambda geometry, seed: PatchRegressor(
-        shape.stack(geometry, seed), numbers, causal=causal, seed=seed
+        shape.stack(geometry, seed), numbers, causal=causal, hides=hides, seed=seed
     )

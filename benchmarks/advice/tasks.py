@@ -224,7 +224,7 @@ def _in_context(task: InContext) -> Callable[[Path, str], Loaded]:
 
 
 def _restored_digits(
-    kind: Callable[[Tensor, Tensor], MaskedPatches | NoisyPatches],
+    kind: type[MaskedPatches] | type[NoisyPatches],
 ) -> Callable[[Path, str], Loaded]:
     def load(folder: Path, device: str) -> Loaded:
         found = _digits(2)(folder, "cpu")
@@ -313,11 +313,11 @@ def _next_window_bench() -> Bench:
 
 
 def _restored_bench(
-    name: str, kind: Callable[[Tensor, Tensor], MaskedPatches | NoisyPatches], *, held_out: bool
+    name: str, kind: type[MaskedPatches] | type[NoisyPatches], *, held_out: bool
 ) -> Bench:
     shape = Shape(64, depth=2, mlp_width=128, heads=4, tokens=16)
     training = Training(2_000, 64, 3e-3, evaluation=800)
-    build = token_regressor(shape, 4, causal=False)
+    build = token_regressor(shape, 4, hides=kind is MaskedPatches)
     return Bench(name, "error", held_out, shape, training, build, _restored_digits(kind))
 
 
