@@ -122,7 +122,7 @@ def test_the_report_and_the_export_are_written(headwise, tmp_path):
     assert page.count('class="advised"') >= 1 and "prefers-color-scheme: dark" in page
     assert "headwise trial SOURCE --width 64 --candidates 1x64" in page
     assert "<code>--task</code>" in page and "`" not in page.split("<style>")[1].split("<svg")[0]
-    headwise("advise", "--length", 128, "--width", 256, "--html", out)
+    headwise("advise", "--length", 512, "--width", 768, "--html", out)
     page = out.read_text()
     assert "headwise cannot tell" in page and "<code>--need retrieval</code>" in page
     exported = headwise("advise", "--length", 128, "--width", 64, "--export", "qwen3")
