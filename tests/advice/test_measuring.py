@@ -13,6 +13,7 @@ from headwise.advice.curves import (
     our_saturation,
 )
 from headwise.advice.evidence import (
+    STEPS,
     Sampling,
     measured_curve,
     measured_evidence,
@@ -21,6 +22,7 @@ from headwise.advice.evidence import (
 from headwise.advice.tokens.source import Reading
 from headwise.advice.tokens.token_set import TokenSet
 from headwise.attention import Causal
+from headwise.progress import NoProgress
 from headwise.randomness import stream, stream_seed
 from headwise.theory.law_formula import law_share
 from headwise.theory.montecarlo import plateau_ratio
@@ -161,6 +163,17 @@ class TestUnevenSequences:
         ).mean(0)
         mean, half = torch.tensor(curve.mean), torch.tensor(curve.half_width)
         assert bool(((mean - truth).abs() <= half).all())
+
+    def test_progress_ends_at_its_total_however_many_seeds_are_drawn(self):
+        class Steps(NoProgress):
+            done = 0
+
+            def advance(self, steps=1):
+                self.done += steps
+
+        steps = Steps()
+        assert measured_curve(uneven(), "model", Sampling(progress=steps)).seeds != STEPS
+        assert steps.done == STEPS
 
     def test_where_it_stays_wide_differences_decide(self, monkeypatch):
         monkeypatch.setattr("headwise.advice.curves.MOST_ENTRIES", 0)

@@ -122,6 +122,9 @@ def test_the_report_and_the_export_are_written(headwise, tmp_path):
     assert page.count('class="advised"') >= 1 and "prefers-color-scheme: dark" in page
     assert "headwise trial SOURCE --width 64 --candidates 1x64" in page
     assert "<code>--task</code>" in page and "`" not in page.split("<style>")[1].split("<svg")[0]
+    headwise("advise", "--length", 512, "--width", 768, "--html", out)
+    page = out.read_text()
+    assert "headwise cannot tell" in page and "<code>--need retrieval</code>" in page
     exported = headwise("advise", "--length", 128, "--width", 64, "--export", "qwen3")
     assert json.loads(exported.out)["head_dim"] == 64
     assert "vocab_size 32000" in exported.err and "causal mask" in exported.err

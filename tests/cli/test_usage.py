@@ -242,9 +242,11 @@ def test_options_that_do_not_go_together_exit_with_2(headwise, folder, arguments
 
 
 @pytest.mark.parametrize(
-    ("command", "before"), [("advise", "--out"), ("scan", "--out"), ("reduce", "--report")]
+    ("command", "before"),
+    [(verb, before) for verb in ("advise", "scan", "trial") for before in ("--out", "--report")]
+    + [("reduce", "--report")],
 )
-def test_the_former_option_of_the_report_names_the_new_one(headwise, folder, command, before):
+def test_former_options_of_the_report_name_the_new_one(headwise, folder, command, before):
     said = headwise(command, *RIGHT[command], before, "report.html").one_line(2)
     assert (
         said == f"headwise: expected --html FILE for the report, got {before}; pass --html FILE\n"

@@ -1,6 +1,7 @@
 """The whole way: text in, folder out, loaded again by headwise and by plain transformers."""
 
 import json
+from copy import deepcopy
 
 import pytest
 import torch
@@ -101,6 +102,13 @@ def test_an_encoder_is_judged_by_similarities(tiny, tokenizer, tmp_path):
     ids = torch.arange(4, 14).unsqueeze(0)
     again = load(tmp_path / "cut")(input_ids=ids).last_hidden_state
     torch.testing.assert_close(again, found.model(input_ids=ids).last_hidden_state)
+
+
+def test_an_encoder_without_special_tokens_is_refused(tiny, tokenizer):
+    bare = deepcopy(tokenizer)
+    bare.cls_token = None
+    with pytest.raises(BadInputError, match="a tokenizer with a cls_token and a sep_token"):
+        reduced(tiny("bert"), TEXT, Budget(rank=4), tokenizer=bare, step=2, length=12)
 
 
 def test_a_run_stopped_while_calibrating_goes_on(tiny, tokenizer, tmp_path, monkeypatch):

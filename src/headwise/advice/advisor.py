@@ -70,7 +70,7 @@ def advise(
         task: What the model is trained to do: "classify", "regress", "next-token",
             "masked-token", "retrieve" or "unknown". Inferred where possible.
         params: Most parameters of one attention layer.
-        kv_bytes: Most KV cache bytes per token.
+        kv_bytes: Most KV cache bytes per token of one layer, in 16-bit numbers.
         heads: Fix the number of heads.
         rank: Fix the head dimension.
         multiple_of: Ranks must be multiples of this.

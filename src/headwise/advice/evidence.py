@@ -37,6 +37,9 @@ from headwise.threads import side_by_side
 #: The largest head dimension measured.
 MOST_HEAD_DIM = 128
 
+#: Steps of progress for one curve. How many seeds it takes is not known before.
+STEPS = 2 * FIRST
+
 #: Sequences, and heads for each: these give the plateau of the digits to 0.014.
 _PLATEAU_SEQUENCES, _PLATEAU_DRAWS = 16, 8
 
@@ -56,6 +59,7 @@ class Sampling:
 def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCurve:
     """Measure mean rank / length over seeds, each with its own sequences, embedding and heads."""
     dims = head_dim_grid(min(tokens.width, MOST_HEAD_DIM))
+    unreported = STEPS
 
     def drawing(few: int) -> Draw:
         def ratios(number: int) -> Float[Tensor, " dims"]:
@@ -64,14 +68,18 @@ def measured_curve(tokens: TokenSet, start: Start, sampling: Sampling) -> RankCu
 
         def drawn(numbers: range) -> Iterator[Tensor]:
             for found in side_by_side(ratios, numbers):
-                sampling.progress.advance()
+                nonlocal unreported
+                sampling.progress.advance(min(1, unreported))
+                unreported -= min(1, unreported)
                 yield found
 
         return drawn
 
     rows = narrow_rows(drawing, tokens.length)
     curve = curve_of_ratios(rows, dims, tokens.length, start, sampling.mask)
-    return _with_plateau(curve, tokens, sampling) if start == "paper" else curve
+    curve = _with_plateau(curve, tokens, sampling) if start == "paper" else curve
+    sampling.progress.advance(unreported)
+    return curve
 
 
 def ratios_of_seed(
@@ -256,7 +264,7 @@ def _measured(tokens: TokenSet, sampling: Sampling) -> tuple[RankCurve, ...]:
     wanted = [("model", sampling.mask), ("paper", sampling.mask)]
     if sampling.mask != "none":
         wanted.insert(0, ("model", "none"))
-    with tracked(sampling.progress, "measuring ranks", len(wanted) * 2 * FIRST):
+    with tracked(sampling.progress, "measuring ranks", len(wanted) * STEPS):
         return tuple(
             measured_curve(tokens, start, replace(sampling, mask=mask))  # type: ignore[arg-type]
             for start, mask in wanted

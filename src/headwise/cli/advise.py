@@ -60,7 +60,7 @@ Params = Annotated[
 ]
 KvBytes = Annotated[
     int | None,
-    option("--kv-bytes", "Limit the bytes per token in the KV cache.", whole_from(1)),
+    option("--kv-bytes", "Limit the KV cache: 16-bit bytes per token and layer.", whole_from(1)),
 ]
 Heads = Annotated[int | None, option("--heads", "Fix the number of heads.", whole_from(1, 65_536))]
 Rank = Annotated[int | None, option("--rank", "Fix the head dimension.", whole_from(1))]

@@ -56,10 +56,14 @@ app.command("serve", short_help="Open the local page: ask, look at laws, scans a
 app.command("demo", short_help="Compare numpy, torch and headwise on one matrix.")(demo)
 
 
-#: Options that were renamed, by command, with what to type now.
+#: Names of the HTML report in earlier versions or in other commands, with what to type now.
 RENAMED = {
     ("advise", "--out"): "--html FILE",
+    ("advise", "--report"): "--html FILE",
     ("scan", "--out"): "--html FILE",
+    ("scan", "--report"): "--html FILE",
+    ("trial", "--out"): "--html FILE",
+    ("trial", "--report"): "--html FILE",
     ("reduce", "--report"): "--html FILE",
 }
 

@@ -43,8 +43,8 @@ def _show_one(found: Ranks, row: MatrixRank) -> None:
         "singular values counted": _counted(found.rule, [row]),
         "stable rank": f"{row.stable_rank:.4g}",
         "effective rank": f"{row.effective_rank:.4g}",
-        "90 % of the energy is in": _leading(row.energy_rank_90),
-        "99 % of the energy is in": _leading(row.energy_rank_99),
+        "90% of the energy is in": _leading(row.energy_rank_90),
+        "99% of the energy is in": _leading(row.energy_rank_99),
         "known to within": f"{row.rank.delta:.1g}, by method {row.rank.method}",
     }
     table = _grid()
@@ -91,7 +91,7 @@ def _batch_table(rows: Sequence[MatrixRank]) -> Table:
 
     table = Table(box=SIMPLE, pad_edge=False)
     table.add_column("matrix")
-    for title in ("rank", "stable rank", "effective rank", "90 % energy", "99 % energy"):
+    for title in ("rank", "stable rank", "effective rank", "90% energy", "99% energy"):
         table.add_column(title, justify="right")
     for row in rows[:SHOWN]:
         place = ", ".join(map(str, row.index))

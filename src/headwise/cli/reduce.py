@@ -39,7 +39,7 @@ Out = Annotated[
 ]
 KvBytes = Annotated[
     str | None,
-    option("--kv-bytes", "Budget: KV bytes per token, or a share such as 50%.", amount),
+    option("--kv-bytes", "Budget: KV bytes per token, all layers, or a share such as 50%.", amount),
 ]
 Params = Annotated[
     str | None,

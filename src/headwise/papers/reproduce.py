@@ -46,7 +46,7 @@ class Reproduction:
         cells = [cell for one in self.exhibits for cell in one.shown.cells]
         claims = [claim for one in self.exhibits for claim in one.shown.claims]
         return (
-            f"Reproduction({len(self.exhibits)} exhibits, "
+            f"Reproduction({len(self.exhibits)} exhibit{'s' * (len(self.exhibits) != 1)}, "
             f"{sum(cell.agrees for cell in cells)} of {len(cells)} printed values agree, "
             f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold)"
         )
@@ -193,7 +193,7 @@ def reproduce(
 
     >>> found = reproduce("heads2024/table_models", from_records=True)
     >>> found
-    Reproduction(1 exhibits, 0 of 0 printed values agree, 3 of 3 claims hold)
+    Reproduction(1 exhibit, 0 of 0 printed values agree, 3 of 3 claims hold)
     """
     asked = dict(locals())
     names = _names(exhibits)

@@ -67,6 +67,8 @@ class Inputs:
             )
         whole("length", self.length, 2)
         whole("batch", self.batch)
+        if self.random is not None:
+            whole("random", self.random, 0)
 
     def made_for(self, model: nn.Module, source: Source) -> make.Batch:
         """Return the batch for a model."""

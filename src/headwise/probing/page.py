@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 MAPS: tuple[tuple[Column, str], ...] = (
     (
         "coarse_rank",
-        "Dropping every singular value below 0.01 changes the output A·V by at most 1 % of ‖V‖₂, "
+        "Dropping every singular value below 0.01 changes the output A·V by at most 1% of ‖V‖₂, "
         "about what bfloat16 rounds away. At 1e-8 nearly every trained head has full rank.",
     ),
-    ("output_rank", "A matrix of this rank is within 1 % of the head's output A·V."),
+    ("output_rank", "A matrix of this rank is within 1% of the head's output A·V."),
     (
         "query_key_rank",
         "Logits of this rank differ from the head's by 0.1 in root mean square, which moves a row "
@@ -54,7 +54,7 @@ def _figures(found: Scan, column: Column) -> tuple[str, ...]:
 
 def _rows_table(found: Scan) -> Table:
     columns = ("layer", "head", "rank 0.01", "output", "rank 1e-8", "effective", "stable")
-    columns += ("90 %", "hardmax", "law", "query-key", "logits", "W_Q W_K", "logit scale", "mask")
+    columns += ("90%", "hardmax", "law", "query-key", "logits", "W_Q W_K", "logit scale", "mask")
     return Table(columns, tuple(_cells(row) for row in found.rows))
 
 

@@ -23,11 +23,11 @@ Column = Literal[
 #: What each column is called in a figure.
 TITLES: dict[str, str] = {
     "coarse_rank": "singular values ≥ 0.01",
-    "output_rank": "rank of the output to 1 %",
+    "output_rank": "rank of the output to 1%",
     "rank": "singular values ≥ 1e-8",
     "effective_rank": "effective rank",
     "stable_rank": "stable rank",
-    "energy_90": "rank of 90 % of the energy",
+    "energy_90": "rank of 90% of the energy",
     "hardmax_rank": "hardmax rank",
     "query_key_rank": "query-key rank to 0.1 nat",
     "logit_rank": "rank of the logits",

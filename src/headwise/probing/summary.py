@@ -158,7 +158,7 @@ def sentences(facts: Summary) -> Iterator[str]:
         yield (
             f"On this input heads need {facts.query_key_need:.0%} of their query-key dimensions "
             f"(logits to 0.1) and {facts.value_need:.0%} of their value dimensions (output to "
-            "1 %)."
+            "1%)."
         )
     yield from _savings(facts)
 

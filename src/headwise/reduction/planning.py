@@ -49,7 +49,7 @@ class Budget:
     """What the cut model may cost; exactly one field is set.
 
     Attributes:
-        kv_bytes: Bytes of KV cache for each token, or a share of the original's as "50%".
+        kv_bytes: Bytes of KV cache for each token in all layers, or a share such as "50%".
         params: Parameters of the attention layers, or a share as "50%".
         keep: The share of the weighted energy that every part keeps.
         rank: One rank for all heads.

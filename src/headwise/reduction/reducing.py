@@ -87,7 +87,7 @@ def reduce(
     Args:
         model: A folder, a GGUF file, a hub id, or a model.
         text: The text to calibrate and to judge on.
-        kv_bytes: Bytes of KV cache for each token, or a share of the original's as "50%".
+        kv_bytes: Bytes of KV cache for each token in all layers, or a share such as "50%".
         params: Parameters of the attention layers, or a share as "50%".
         keep: The share of the weighted energy that every part keeps.
         rank: One rank for all heads.

@@ -41,11 +41,18 @@ def sample_text(
         The batches: one sequence each for a decoder, four to heal on, and sixteen for an encoder.
 
     Raises:
-        BadInputError: The text is too short, or the tokenizer knows less than half of it.
+        BadInputError: The text is too short, or the tokenizer knows less than half of it or has no
+            special tokens to put around sequences.
     """
     ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     refuse_unknown(tokenizer, ids)
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id) if wrap else None
+    if around is not None and None in around:
+        raise BadInputError(
+            "expected a tokenizer with a cls_token and a sep_token to put around a text, got one "
+            "without",
+            hint="save the model's own tokenizer beside it",
+        )
     inner = length - 2 if wrap else length
     rows = [ids[at : at + inner] for at in range(0, len(ids) - inner + 1, inner)]
     least = -(-needed // inner)

@@ -51,8 +51,9 @@ class Law:
     rows: tuple[Prediction, ...]
 
     def __repr__(self) -> str:
+        some = f"{len(self.rows)} head dimension{'s' * (len(self.rows) != 1)}"
         return (
-            f"Law({self.length} tokens, mask {self.mask!r}: {len(self.rows)} head dimensions, "
+            f"Law({self.length} tokens, mask {self.mask!r}: {some}, "
             f"barrier {self.barrier:.4f}, {self.fraction:.0%} of it at head dimension "
             f"{self.critical_head_dim})"
         )

@@ -153,7 +153,7 @@ def _curves(axes: Axes, found: Trial) -> None:
     axes.set_xticks(ends, [f"{end:,}" for end in ends])
     axes.minorticks_off()
     axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
-    axes.set_xlabel("training steps (right of the dashed line: predictions with 90 % bars)")
+    axes.set_xlabel("training steps (right of the dashed line: predictions with 90% bars)")
     axes.set_ylabel(f"test {found.measure}")
     axes.set_title("Learning curves", loc="left")
     axes.legend(title=_named_by(found), loc="upper right", ncols=1 + (len(found.entrants) > 5))

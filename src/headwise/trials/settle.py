@@ -307,7 +307,8 @@ def _refuse_wrong_kinds(
     of_type("`folder`", folder, (str, Path, type(None)), "a path")
     if minutes != math.inf:
         positive("`minutes`", minutes, example=10)
-    several = candidates if isinstance(candidates, Sequence) else (candidates,)
+    many = isinstance(candidates, Sequence) and not isinstance(candidates, str)
+    several = candidates if many else (candidates,)
     for geometry in () if candidates is None else several:
         of_type("`candidates`", geometry, HeadGeometry, "HeadGeometry objects")
 

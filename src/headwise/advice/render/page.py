@@ -16,8 +16,10 @@ from headwise.faces import Face
 from headwise.geometry import LatentGeometry
 from headwise.report import inline_svg
 
-#: What stands between backticks, or is an option of the command.
-CODE = re.compile(r"`([^`]+)`|((?:^|(?<=[ (]))--[a-z][-a-z]*|headwise [a-z]+)")
+#: What stands between backticks, an option of the command with its value, or the named command.
+CODE = re.compile(
+    r"`([^`]+)`|((?:^|(?<=[ (]))--[a-z][-a-z]*(?: (?:causal|retrieval|\d+))?|headwise trial)"
+)
 
 #: Geometries that the suggested trial compares.
 COMPARED = 3

@@ -156,7 +156,7 @@ def _with_batch(values: Tensor, inner: int) -> Tensor:
     if values.ndim != inner + 1 or values.numel() == 0:
         raise BadInputError(
             f"expected tokens of shape {wanted}, got {tuple(values.shape)}",
-            hint="reshape them; empty arrays do not count",
+            hint="reshape them" if values.numel() else "pass at least one token",
         )
     return values
 

@@ -137,15 +137,15 @@ def choice_words(answer: Answer, choice: Choice) -> str:
 def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
     """What the columns of the table of these choices mean, one line each."""
     rank = answer.rank
-    enough = f"reaches {1 - SLACK:.0%} mixing"
+    enough, verb = f"reaches {1 - SLACK:.0%} mixing", "does"
     if rank.binds == "retrieval" or rank.retrieval_too:
-        enough = "can look up single tokens"
+        enough, verb = "can look up single tokens", "can"
     if rank.factor > 1:
-        enough = "is enough for regression"
+        enough, verb = "is enough for regression", "is"
     if rank.ceiling is not None:
-        enough = "reaches what was enough on trained tasks"
+        enough, verb = "reaches what was enough on trained tasks", "does"
     known = rank.binds != "mixing" or rank.reached
-    least = f" ({enough_words(rank)} does)" if known else " (no rank that was tried does)"
+    least = f" ({enough_words(rank)} {verb})" if known else " (no rank that was tried does)"
     over = {over_words(answer, choice) for choice in shown}
     return [
         _rank_columns([*answer.choices, *answer.references]),

@@ -12,6 +12,8 @@ from headwise.advice.words.terms import counted, enough_words, need_words
 
 Values = Mapping[str, Any]
 
+NO_TOKENS = "Without data, headwise cannot tell which trained tasks resemble yours"
+
 UNITS = {"parameters": "parameters", "cache": "cache bytes per token"}
 
 
@@ -25,6 +27,8 @@ def evidence(v: Values) -> str:
         return _short(v) if v["shortage"] else f"{_kept(v, kind, on)} {_worth_a_trial(v)}"
     if v["same"]:
         return "The rule chooses the usual geometry."
+    if not v["tasks"] and v["tokens"] == "none":
+        return f"{NO_TOKENS}; the rank alone decides."
     if not v["tasks"]:
         return f"There are no trained {kind}{on} to compare with; the rank alone decides."
     units = sorted({unit for *_, unit in v["gains"]}, reverse=True)
@@ -68,10 +72,7 @@ def _kept(v: Values, kind: str, on: str) -> str:
     why = f"no trained {kind}{on} show that rank {v['asked']} is better"
     if v["tokens"] == "none":
         leader = _leader(v)
-        return (
-            "Without data, headwise cannot tell which trained tasks resemble yours, so it keeps "
-            f"{leader[0].lower()}{leader[1:]}."
-        )
+        return f"{NO_TOKENS}, so it keeps {leader[0].lower()}{leader[1:]}."
     if v["tasks"] and not v["enough"]:
         why = f"to leave it takes two trained {kind}, one of them held out, and there are fewer"
     elif v["tasks"]:
