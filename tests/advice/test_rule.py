@@ -164,6 +164,18 @@ def test_without_data_the_least_rank_is_the_one_that_law_names(length, mask):
     assert found.mixing_from == critical_head_dim(length, 0.9, mask) < found.mixing
 
 
+def test_regression_asks_for_twice_the_rank_of_the_tokens_and_no_more_than_the_width():
+    given = {"dimension": 5.0, "directions": 64, "learned": False}
+    known = chosen((curve(CIFAR_MODEL),), **given, need="data")
+    evidence = replace(law_evidence(512, 64), curves=(curve(CIFAR_MODEL),))
+    once, twice = choose_rank(evidence), choose_rank(evidence, task="regress")
+    assert (twice.rank, twice.enough, twice.needed) == (16, 2 * once.enough, 16)
+    assert once.rank == 8 and known.factor == 1
+    assert twice.is_met_by(twice.enough) and not twice.is_met_by(once.rank)
+    assert choose_rank(evidence, "mixing", "regress").rank == 8
+    assert choose_rank(replace(evidence, width=12), task="regress").rank == 8
+
+
 @pytest.mark.parametrize(("length", "mask"), [(3, "none"), (20, "none"), (10, "causal")])
 def test_without_data_short_sequences_need_the_rank_that_law_names(length, mask):
     found = choose_rank(law_evidence(length, 64, mask))

@@ -116,9 +116,10 @@ def decides(v: Values) -> str:
         return f"No rank is enough: {need_words(rank)}.{given}"
     enough = enough_words(rank)
     if rank.factor > 1:
+        times = "twice" if rank.factor == 2 else f"{rank.factor} times"
         return (
-            f"{enough.capitalize()} is enough: {rank.factor} times the rank that the tokens ask "
-            f"for, which regression needs in later layers.{given}"
+            f"{enough.capitalize()} is enough: {times} the rank that the tokens ask for. Later "
+            f"layers of trained regression tasks needed more than the first.{given}"
         )
     if rank.binds == "retrieval" or rank.retrieval_too:
         why = f"about {MARGIN} times their effective dimension of {v['dimension']:.1f}"
