@@ -54,11 +54,9 @@ def _wait_for_others(connection: Connection) -> None:
 
 
 def _refuse_rewritten(connection: Connection, place: str) -> None:
-    """Raise if an SQLite file has more than plain tables under headwise's names.
-
-    A trigger may drop what is written, a view may run without end, and a computed column may be as
-    large as it likes. A database server belongs to its owner, who may replicate by triggers.
-    """
+    """Raise if an SQLite file has more than plain tables under headwise's names."""
+    # A trigger may drop what is written, a view may run without end, and a computed column may be
+    # as large as it likes. A database server belongs to its owner, who may replicate by triggers.
     if connection.dialect.name != "sqlite":
         return
     query = text(
