@@ -62,8 +62,21 @@ class UsageError(typer.TyperException):
 def complain(message: str) -> None:
     """Print one line on the error stream, whatever line breaks the message has."""
     line = " ".join(message.split())
-    # Names in files and paths may hold commands to the terminal.
     note("headwise: " + "".join(each if each.isprintable() else "?" for each in line))
+
+
+def harmless(text: str) -> str:
+    r"""Replace what may be a command to the terminal: names in files and paths may hold some.
+
+    >>> harmless("a\x1b[31m\nb")
+    'a?[31m\nb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        "?" if unicodedata.category(each) in ("Cc", "Cf") and each not in "\n\t" else each
+        for each in text
+    )
 
 
 def note(line: str) -> None:
@@ -79,6 +92,9 @@ def screen() -> Console:
     from rich.console import Console
 
     class Screen(Console):
+        def render_str(self, text: str, *given: Any, **named: Any) -> Text:
+            return super().render_str(harmless(text), *given, **named)
+
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with 1; the command decides instead
 
