@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import unicodedata
+from collections.abc import Iterator
 from functools import partialmethod
 from logging import ERROR, getLogger
 from typing import TYPE_CHECKING, Any, TextIO
@@ -90,10 +91,12 @@ def screen() -> Console:
     To emphasise, pass ``style="bold"`` or a ``rich.text.Text``. In a pipe there is no colour.
     """
     from rich.console import Console
+    from rich.segment import Segment
 
     class Screen(Console):
-        def render_str(self, text: str, *given: Any, **named: Any) -> Text:
-            return super().render_str(harmless(text), *given, **named)
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else harmless(text), style, control)
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with 1; the command decides instead
