@@ -102,14 +102,14 @@ def rank(
         if source is not None:
             subject = _of_matrix(source, name, logits=logits, mask=mask)
         else:
-            assert queries is not None and keys is not None  # refuse_mixtures saw to it
             q, k = _read(queries, queries_name, "queries"), _read(keys, keys_name, "keys")
             subject = _of_queries_and_keys(q, k, temperature, mask)
         return _measured(subject, rule, progress)
 
 
-def _read(values: Values, name: str | None, what: str) -> tuple[str, Tensor]:
+def _read(values: Values | None, name: str | None, what: str) -> tuple[str, Tensor]:
     """Return the values and how to name them in messages."""
+    assert values is not None  # refuse_mixtures saw to it
     parameter = "name" if what == "the matrix" else f"{what}_name"
     if isinstance(values, str | PathLike):
         return str(values), as_matrices(read_array(Path(values), name, parameter), str(values))
