@@ -11,6 +11,8 @@ from torch import Tensor
 from headwise.errors import BadInputError
 from headwise.memory import ALWAYS_TRIED, refuse_if_too_large
 
+_STRIDED = torch.strided
+
 
 def plain(values: Any, name: str) -> Tensor:
     """Return an ordinary tensor without its gradients, or raise.
@@ -35,23 +37,22 @@ def plain(values: Any, name: str) -> Tensor:
         headwise.errors.BadInputError: the matrix is a tensor of layout sparse_coo; pass ...
     """
     tensor = values if isinstance(values, Tensor) else _from_array(values, name)
-    unusual = _unusual(tensor)
-    if unusual is not None:
+    # In the order of their cost: this runs before every count.
+    if tensor.layout is not _STRIDED or tensor.is_quantized or tensor.is_meta or tensor.is_nested:
         raise BadInputError(
-            f"{name} is a tensor {unusual}",
+            f"{name} is a tensor {_unusual(tensor)}",
             hint="pass an ordinary one: tensor.to_dense(), tensor.dequantize() or padded",
         )
     copied = 8 * tensor.numel()
     # An expanded tensor repeats a few stored numbers; a copy of it stores each repetition.
-    stored = tensor.numel() * tensor.element_size()
-    if copied > ALWAYS_TRIED and stored > tensor.untyped_storage().nbytes():
+    if copied > ALWAYS_TRIED and tensor.nbytes > tensor.untyped_storage().nbytes():
         refuse_if_too_large(
             f"the {'×'.join(map(str, tensor.shape))} tensor in full ({name} repeats few numbers)",
             copied,
             tensor.device,
             "pass only the part you need",
         )
-    return tensor.detach()
+    return tensor.detach() if tensor.requires_grad else tensor
 
 
 def _from_array(values: Any, name: str) -> Tensor:
@@ -71,11 +72,11 @@ def _from_array(values: Any, name: str) -> Tensor:
         ) from None
 
 
-def _unusual(tensor: Tensor) -> str | None:
+def _unusual(tensor: Tensor) -> str:
     if tensor.is_nested:
         return "of matrices of several shapes"
-    if tensor.layout is not torch.strided:
+    if tensor.layout is not _STRIDED:
         return f"of layout {str(tensor.layout).removeprefix('torch._').removeprefix('torch.')}"
     if tensor.is_quantized:
         return f"of the quantised dtype {str(tensor.dtype).removeprefix('torch.')}"
-    return "without numbers (device meta)" if tensor.is_meta else None
+    return "without numbers (device meta)"
