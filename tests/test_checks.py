@@ -1,6 +1,7 @@
 """Parameters are checked in one place, with one form of error."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -88,3 +89,12 @@ def test_choices():
 
 def test_a_wrong_parameter_is_bad_input():
     assert issubclass(ParameterError, BadInputError)
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, -(10**5000), Fraction(1, 10**400)], ids=["large", "negative", "small"]
+)
+def test_numbers_that_no_float_holds_are_not_positive_ones(value):
+    with pytest.raises(ParameterError, match="expected a positive tolerance, got ") as raised:
+        positive("tolerance", value)
+    assert len(str(raised.value)) < 600

@@ -173,9 +173,11 @@ def positive(name: str, value: Any, example: float | int = 1.0) -> float:
         ...
         headwise.errors.ParameterError: expected a positive temperature, got -1; ...
     """
-    if not _is_number(value) or not (math.isfinite(value) and value > 0):
+    if not _is_number(value) or not 0 < _float(value) < math.inf:
+        long = isinstance(value, int) and abs(value) > 10**40
+        shown = _counted(value) if long else repr(value)
         raise ParameterError(
-            f"expected a positive {name}, got {value!r}", hint=f"pass {example!r} for example"
+            f"expected a positive {name}, got {shown}", hint=f"pass {example!r} for example"
         )
     return float(value)
 
@@ -261,6 +263,14 @@ def one_of(name: str, value: Choice, choices: Iterable[Choice]) -> Choice:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _float(value: Any) -> float:
+    """A number as a float; one above every float as infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _is_whole(value: Any) -> bool:

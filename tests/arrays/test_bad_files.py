@@ -249,3 +249,57 @@ def test_an_array_file_is_mapped_instead_of_copied(tmp_path):
     assert isinstance(found.numpy().base, np.memmap) or not found.numpy().flags.owndata
     found[0, 0] = 5.0  # a change stays in memory
     assert float(np.load(path)[0, 0]) == 1.0
+
+
+def test_a_nested_tensor_is_refused(tmp_path):
+    torch.save(torch.nested.nested_tensor([torch.eye(2), torch.eye(3)]), tmp_path / "a.pt")
+    with pytest.raises(BadInputError, match="matrices of several shapes"):
+        read_array(tmp_path / "a.pt")
+
+
+def doubled(times):
+    """Lists in lists, each of which holds the next one twice: 2^times tensors in a few bytes."""
+    found = [torch.eye(2)]
+    for _ in range(times):
+        found = [found, found]
+    return found
+
+
+def inside_itself():
+    found = {}
+    found["x"] = found
+    return found
+
+
+@pytest.mark.parametrize("made", [lambda: doubled(40), inside_itself], ids=["doubled", "itself"])
+def test_a_file_that_nests_without_end_is_refused(tmp_path, made):
+    torch.save(made(), tmp_path / "a.pt")
+    with pytest.raises(UnreadableFileError, match="nests too deeply or without end"):
+        read_array(tmp_path / "a.pt")
+
+
+def test_lists_nested_deeper_than_python_recurses_are_read(tmp_path):
+    deep = torch.eye(2)
+    for _ in range(400):
+        deep = [deep]
+    torch.save(deep, tmp_path / "a.pt")
+    assert read_array(tmp_path / "a.pt").shape == (2, 2)
+
+
+@pytest.mark.parametrize("ending", ["npz", "pt"])
+def test_an_archive_that_unpacks_to_more_than_memory_is_refused(tmp_path, ending, monkeypatch):
+    path = tmp_path / f"a.{ending}"
+    if ending == "npz":
+        np.savez_compressed(path, a=np.zeros((1500, 1500)))
+    else:
+        torch.save(torch.zeros(1500, 1500, dtype=torch.float64), tmp_path / "plain.pt")
+        with (
+            zipfile.ZipFile(tmp_path / "plain.pt") as plain,
+            zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed,
+        ):
+            for member in plain.namelist():
+                packed.writestr(member, plain.read(member))
+    assert path.stat().st_size < 10**5
+    monkeypatch.setattr("headwise.memory.available_bytes", lambda device: 10**7)
+    with pytest.raises(TooLargeError, match=r"unpacking .* needs 18 MB"):
+        read_array(path)

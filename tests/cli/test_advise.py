@@ -141,3 +141,11 @@ def test_the_legend_explains_only_what_the_table_shows(headwise, tmp_path):
     assert "over yours" not in headwise("advise", *asked).out
     whole = headwise("advise", *asked, "--explain").out
     assert whole.count("over yours") == 2  # the cell, and what it means
+
+
+def test_a_config_cannot_command_the_terminal(headwise, tmp_path):
+    config = {"model_type": "\x1b[31mred", "hidden_size": 768, "num_attention_heads": 12}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    out = headwise("advise", "--config", tmp_path / "config.json").out
+    assert "?[31mred" in out
+    assert "\x1b" not in out

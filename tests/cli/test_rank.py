@@ -290,3 +290,11 @@ def test_logits_plus_a_mask_of_floats(headwise, tmp_path):
     assert added["effective_rank"] == pytest.approx(summed["effective_rank"], rel=1e-12)
     assert added["rank"]["low"] <= summed["rank"]["low"] <= added["rank"]["high"]
     assert added["delta"] > 1e3 * summed["delta"], "what float32 hid of the logits is counted"
+
+
+def test_a_file_name_cannot_command_the_terminal(headwise, tmp_path):
+    path = save(tmp_path / "a\x1b[31m\u202eb.npy", torch.eye(3, dtype=torch.float64))
+    ran = headwise("rank", path)
+    assert ran.code == 0
+    assert "a?[31m?b.npy" in ran.out.replace("\n", "")
+    assert not {"\x1b", "\u202e"} & {*ran.out}

@@ -320,3 +320,17 @@ def test_padding_without_a_mask_is_refused(checkpoint):
         scan(model, {"input_ids": ids})
     found = scan(model, {"input_ids": ids, "attention_mask": (ids > 0).long()})
     assert {row.tokens for row in found.rows} == {3.0}
+
+
+def test_a_tokenizer_whose_pattern_backtracks_too_long_is_refused(capsys, checkpoint, tmp_path):
+    from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+    folder = tmp_path / "slow"
+    shutil.copytree(checkpoint, folder)
+    slow = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    slow.pre_tokenizer = pre_tokenizers.Split(Regex("(a+)+$"), "isolated")
+    slow.save(str(folder / "tokenizer.json"))
+    (folder / "text.txt").write_text("a" * 40 + "! b a")
+    code, said = run(capsys, *usual(folder))
+    assert code == 1
+    assert "the tokenizer cannot read this text (Onig: Regex search error" in said.err

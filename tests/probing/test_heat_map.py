@@ -7,6 +7,7 @@ from headwise.attention import HeadGeometry
 from headwise.models import EncoderStack
 from headwise.probing import scan, short_names
 from headwise.probing.heat_map import Scale
+from headwise.probing.page import write_report
 
 TOKENS = torch.randn(1, 9, 12, generator=torch.Generator().manual_seed(0))
 
@@ -68,3 +69,23 @@ def test_numbers_of_new_weights_count_for_the_colours_too():
 )
 def test_names_lose_what_most_layers_share_and_stay_different(names, short):
     assert short_names(names) == short
+
+
+class Named(torch.nn.Module):
+    """One attention layer with a name of its own."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.add_module(name, torch.nn.MultiheadAttention(8, 2, batch_first=True))
+
+    def forward(self, x):
+        (layer,) = self.children()
+        return layer(x, x, x)[0]
+
+
+@pytest.mark.parametrize("name", [r"$\frac{$", "$x$", "</svg><script>1</script>"])
+def test_a_layer_may_be_called_anything(name, tmp_path):
+    result = scan(Named(name), torch.randn(1, 5, 8))
+    result.plot("coarse_rank", file=tmp_path / "map.svg")
+    write_report(result, tmp_path / "scan.html", name)
+    assert "<script>1" not in (tmp_path / "scan.html").read_text()

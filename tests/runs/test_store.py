@@ -1,6 +1,7 @@
 """The store, on SQLite and on PostgreSQL: what goes in comes out, and bad places are named."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -342,3 +343,89 @@ def test_the_default_store_is_in_a_hidden_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     StoreClass.open().close()
     assert (tmp_path / ".headwise" / "results.db").exists()
+
+
+def altered(path, *statements):
+    """A store with one answer, changed by hand."""
+    with Store.open(path) as store:
+        store.put(Cube(number=1), answer(Cube(number=1)))
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("statements", "found"),
+    [
+        (["CREATE TRIGGER t AFTER INSERT ON {0} BEGIN DELETE FROM {0}; END"], "a trigger"),
+        (["CREATE TRIGGER t BEFORE INSERT ON {0} BEGIN SELECT raise(ignore); END"], "a trigger"),
+        (
+            ["ALTER TABLE {0} RENAME TO other", "CREATE VIEW {0} AS SELECT * FROM other"],
+            "a view",
+        ),
+        (
+            [
+                "DROP TABLE headwise_schema",
+                "CREATE VIEW headwise_schema AS WITH RECURSIVE c(x) AS "
+                "(SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) AS version FROM c",
+            ],
+            "a view",
+        ),
+        (
+            [
+                "ALTER TABLE {0} DROP COLUMN rows",
+                "ALTER TABLE {0} ADD COLUMN rows AS (zeroblob(1000000000))",
+            ],
+            "a computed column",
+        ),
+    ],
+)
+def test_a_store_that_changes_what_is_written_is_refused(tmp_path, statements, found):
+    path = altered(tmp_path / "a.db", *[one.format("headwise_results") for one in statements])
+    with pytest.raises(StoreError, match=f"expected only plain tables .*, got {found}"):
+        Store.open(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("ALTER TABLE headwise_results DROP COLUMN failure", "its tables are not those of a store"),
+        ("INSERT INTO headwise_schema VALUES (2)", r"expected a version number, got \[2, 2\]"),
+        ("DELETE FROM headwise_schema", r"expected a version number, got \[\]"),
+        ("UPDATE headwise_schema SET version = 1", "its tables are not those of a store"),
+        ("UPDATE headwise_results SET rows = CAST(x'fffe' AS TEXT)", "is a damaged database"),
+        ("UPDATE headwise_results SET rows = '" + "[" * 100_000 + "'", "entry .* cannot be read"),
+        ("UPDATE headwise_results SET spec = '" + "[" * 100_000 + "'", "entry .* cannot be read"),
+    ],
+)
+def test_a_store_that_was_changed_by_hand_is_called_damaged(tmp_path, statement, said):
+    path = altered(tmp_path / "a.db", statement)
+    with pytest.raises(StoreError, match=said), Store.open(path) as store:
+        store.failed()
+        store.records()
+
+
+@pytest.mark.parametrize("ending", ["", "-journal"])
+def test_a_pipe_is_no_store(tmp_path, ending):
+    path = tmp_path / "a.db"
+    if ending:
+        Store.open(path).close()
+    os.mkfifo(f"{path}{ending}")
+    with pytest.raises(StoreError, match="expected a regular file"):
+        Store.open(path)
+
+
+@pytest.mark.parametrize("place", ["", "a\0b.db", "sqlite:///a.db?timeout=soon"])
+def test_a_place_that_is_no_path_is_refused(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError, match="expected a "):
+        Store.open(place)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_driver_of_sqlite_is_not_looked_for(tmp_path):
+    Store.open(f"sqlite+aiosqlite:///{tmp_path}/a.db").close()
+    assert (tmp_path / "a.db").exists()

@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 import torch
 
+from headwise import rank
 from headwise.spectra import LogWeights, Relative, count, measure, spectrum
 from headwise.spectra.measuring import distinct_columns, hardmax_rank
 from oracles import causal, normal, random_head_logits, singular_values, svd_rank
@@ -79,3 +81,30 @@ def test_measure_and_count_give_the_same_interval(n, scale, method):
     assert torch.equal(counted.high, measured.rank.high)
     truth = (singular_values(torch.softmax(logits.values, -1)) >= 1e-8).sum(-1)
     assert bool(((counted.low <= truth) & (truth <= counted.high)).all())
+
+
+@pytest.fixture
+def other_default_device():
+    """As torch.set_default_device("cuda") would, on a machine without one."""
+    torch.set_default_device("meta")
+    yield
+    torch.set_default_device(None)
+
+
+@pytest.mark.parametrize("size", [5, 20, 60, 300])
+@pytest.mark.usefixtures("other_default_device")
+def test_matrices_are_counted_where_they_are_whatever_the_default_device(size):
+    matrix = torch.eye(size, dtype=torch.float64, device="cpu")
+    smooth = LogWeights(torch.zeros(size, size, dtype=torch.float64, device="cpu"))
+    for method in ("cheapest", "svd", "inertia"):
+        assert int(count(matrix, method=method)) == size
+    assert int(measure(matrix).rank) == size
+    assert int(count(smooth)) == int(measure(smooth).rank) == 1
+    assert spectrum(matrix).values.device.type == "cpu"
+
+
+@pytest.mark.usefixtures("other_default_device")
+def test_queries_and_keys_are_measured_whatever_the_default_device():
+    queries = torch.ones(5, 2, dtype=torch.float64, device="cpu")
+    assert int(rank(queries=queries, keys=queries, mask="causal")) == 5
+    assert int(rank(np.eye(3))) == 3

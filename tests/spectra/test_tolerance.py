@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from headwise.errors import BadInputError
-from headwise.spectra import Absolute, DtypeFloor, Relative, count, measure
+from headwise.spectra import Absolute, DtypeFloor, LogWeights, Relative, count, measure
 from headwise.spectra.ranks import as_tolerance, threshold
 from oracles import normal
 
@@ -67,3 +67,50 @@ def test_an_invalid_tolerance_is_refused(rule):
     with pytest.raises(BadInputError, match="a tolerance cannot be"):
         # Past the type check of the tests, as a user without one would call it.
         getattr(as_tolerance, "__wrapped__", as_tolerance)(rule)
+
+
+@pytest.mark.parametrize("size", [5, 20, 60])
+@pytest.mark.parametrize("method", ["cheapest", "dense", "svd", "inertia"])
+def test_the_smallest_tolerance_there_is_counts_log_weights(size, method):
+    found = count(LogWeights(torch.zeros(size, size, dtype=torch.float64)), 5e-324, method)
+    assert int(found.low) <= 1 <= int(found.high)
+
+
+@pytest.fixture
+def flushing():
+    """The processor turns the smallest numbers into zero."""
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot")
+    yield
+    torch.set_flush_denormal(False)
+
+
+#: Every entry is below the smallest normal number; the largest singular value is not.
+TINY = [torch.full((size, size), 2e-308, dtype=torch.float64) for size in (5, 20, 60)]
+BELOW_LARGEST = 5e-308
+
+
+@pytest.mark.parametrize("matrix", TINY)
+@pytest.mark.parametrize("ask", [count, lambda *asked: measure(*asked).rank])
+@pytest.mark.usefixtures("flushing")
+def test_a_tolerance_that_flushed_numbers_could_reach_is_refused(matrix, ask):
+    with pytest.raises(
+        BadInputError, match=r"at least 1e-280 .* torch.set_flush_denormal\(False\)"
+    ):
+        ask(matrix, BELOW_LARGEST)
+
+
+@pytest.mark.parametrize("matrix", TINY)
+@pytest.mark.usefixtures("flushing")
+def test_flushed_numbers_leave_a_relative_count_open(matrix):
+    found = count(matrix, Relative(0.5))
+    assert int(found.low) <= 1 <= int(found.high)
+
+
+@pytest.mark.parametrize("size", [5, 20, 60])
+@pytest.mark.usefixtures("flushing")
+def test_ordinary_matrices_are_counted_while_numbers_are_flushed(size):
+    matrix = torch.eye(size, dtype=torch.float64)
+    matrix[0, 0] = 1e-270
+    assert int(count(matrix, 1e-8)) == size - 1
+    assert int(measure(matrix, 1e-8).rank) == size - 1

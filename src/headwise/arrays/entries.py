@@ -24,6 +24,13 @@ from torch import Tensor
 
 from headwise.arrays.formats import NPY, NPZ, SAFETENSORS, TORCH, Format
 from headwise.errors import BadInputError, UnreadableFileError
+from headwise.memory import refuse_if_too_large
+
+#: A PyTorch file with more tensors, lists and dictionaries than this is refused.
+MOST_ENTRIES = 10**6
+
+#: So is one where the path to a tensor has more characters than this.
+LONGEST_NAME = 10_000
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,11 @@ def _list_npy(path: Path) -> dict[str, Entry]:
 
 
 def _list_npz(path: Path) -> dict[str, Entry]:
+    def unpacked(name: str, header: _Header) -> np.ndarray:
+        # Zeros take a thousandth of their size in a file.
+        _refuse_unpacking(path, header.bytes_there)
+        return _load_npz(path, name)
+
     with _reading(path), zipfile.ZipFile(path) as archive:
         headers = {
             member.filename.removesuffix(".npy"): _member_header(archive, member)
@@ -87,7 +99,7 @@ def _list_npz(path: Path) -> dict[str, Entry]:
             if member.filename.endswith(".npy")
         }
     return {
-        name: _numpy_entry(header, f"{name!r} in {path}", lambda n=name: _load_npz(path, n))
+        name: _numpy_entry(header, f"{name!r} in {path}", lambda n=name, h=header: unpacked(n, h))
         for name, header in headers.items()
     }
 
@@ -157,6 +169,12 @@ def _torch_has(dtype: np.dtype) -> bool:
     return True
 
 
+def _refuse_unpacking(path: Path, size: int) -> None:
+    refuse_if_too_large(
+        f"unpacking {path}", size, torch.device("cpu"), "save only the part you need in a new file"
+    )
+
+
 # ── safetensors
 
 
@@ -183,15 +201,25 @@ def _load_safetensors(path: Path, name: str) -> Tensor:
 
 
 def _list_torch(path: Path) -> dict[str, Entry]:
+    loaded = _load_torch(path)
+    if not isinstance(loaded, Tensor | dict | list | tuple):
+        return {}
     return {
         name or path.stem: Entry(
-            tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), lambda t=tensor: t
+            # The shape of a nested tensor is not one tuple.
+            () if tensor.is_nested else tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."),
+            lambda t=tensor: t,
         )
-        for name, tensor in _tensors_in(_load_torch(path), "")
+        for name, tensor in _tensors_in(path, loaded)
     }
 
 
 def _load_torch(path: Path) -> Any:
+    if zipfile.is_zipfile(path):
+        with _reading(path), zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        _refuse_unpacking(path, size)
     with _reading(path), warnings.catch_warnings():
         # torch warns about pickle protocols that it may not know, and raises if it really does not.
         warnings.simplefilter("ignore")
@@ -210,14 +238,28 @@ def _culprit(message: str) -> str:
     return f"its pickle asks for {named.group(1)}" if named else "its pickle is damaged or foreign"
 
 
-def _tensors_in(loaded: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+def _tensors_in(path: Path, loaded: Any) -> Iterator[tuple[str, Tensor]]:
     """Yield every tensor in nested dictionaries and lists, named by the path to it."""
-    if isinstance(loaded, Tensor):
-        yield name, loaded
-        return
-    parts = enumerate(loaded) if isinstance(loaded, list | tuple) else ()
-    for key, value in loaded.items() if isinstance(loaded, dict) else parts:
-        yield from _tensors_in(value, f"{name}.{key}" if name else str(key))
+    # Not recursive: a pickle may nest deeply, hold itself, or hold one list in many places.
+    waiting, seen = [("", loaded)], 0
+    while waiting:
+        name, one = waiting.pop()
+        seen += 1
+        if seen > MOST_ENTRIES or len(name) > LONGEST_NAME:
+            raise UnreadableFileError(
+                f"{path} nests too deeply or without end",
+                hint="save only tensors: torch.save({'name': tensor}, path)",
+            )
+        if isinstance(one, Tensor):
+            yield name, one
+            continue
+        parts = one.items() if isinstance(one, dict) else enumerate(one)
+        inside = [
+            (f"{name}.{key}" if name else str(key), value)
+            for key, value in parts
+            if isinstance(value, Tensor | dict | list | tuple)
+        ]
+        waiting += reversed(inside)
 
 
 _LISTING: dict[Format, Callable[[Path], dict[str, Entry]]] = {

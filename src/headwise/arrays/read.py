@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from headwise.arrays.entries import Entry, entries_of
 from headwise.arrays.formats import format_of
+from headwise.arrays.plain import plain
 from headwise.errors import BadInputError, UnreadableFileError
-from headwise.memory import refuse_if_too_large
 
 #: The most arrays that an error message lists by name.
 LISTED = 12
@@ -46,7 +45,7 @@ def read_array(path: Path | str, name: str | None = None, parameter: str = "") -
             f"{path} cannot be opened ({error.strerror})", hint="check the path and its permissions"
         ) from None
     entry = _chosen(path, found, name, parameter)
-    return _plain(path, entry.load())
+    return plain(entry.load(), str(path))
 
 
 def _chosen(path: Path, found: dict[str, Entry], name: str | None, parameter: str) -> Entry:
@@ -70,21 +69,3 @@ def _listed(found: dict[str, Entry]) -> str:
     shown = [f"{name} {entry}" for name, entry in list(found.items())[:LISTED]]
     more = len(found) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
-
-
-def _plain(path: Path, tensor: Tensor) -> Tensor:
-    """Return a strided CPU tensor, or raise if a full copy would not fit in memory."""
-    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
-        raise BadInputError(
-            f"{path} holds a tensor of layout {tensor.layout} and dtype {tensor.dtype}",
-            hint="save an ordinary one: tensor.dequantize() or tensor.to_dense()",
-        )
-    # An expanded tensor repeats a few stored numbers; a copy of it stores each repetition.
-    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        refuse_if_too_large(
-            f"the {'×'.join(map(str, tensor.shape))} tensor in {path}",
-            tensor.numel() * max(8, tensor.element_size()),
-            tensor.device,
-            "save only the part you need in a new file",
-        )
-    return tensor.detach()

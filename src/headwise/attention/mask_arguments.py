@@ -52,6 +52,11 @@ def as_mask(mask: MaskLike) -> Mask:
                 hint="pass one of these names, or a tensor",
             )
         return reduce(and_, map(_named, mask.split("+")))
+    if not isinstance(mask, Tensor):
+        raise ParameterError(
+            f"expected `mask` to be a name or a tensor, got {type(mask).__name__}",
+            hint="pass 'causal' for example, or booleans (queries, keys)",
+        )
     if mask.ndim < 2:
         raise BadInputError(
             f"expected a mask of shape (..., queries, keys), got {tuple(mask.shape)}",
@@ -59,7 +64,7 @@ def as_mask(mask: MaskLike) -> Mask:
         )
     if mask.dtype == torch.bool:
         return Allowed(mask)
-    if mask.is_floating_point():
+    if mask.dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
         return Additive(mask)
     dtype = str(mask.dtype).removeprefix("torch.")
     raise BadInputError(

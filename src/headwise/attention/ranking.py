@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.arrays import read_array
+from headwise.arrays import plain, read_array
 from headwise.attention import scores
 from headwise.attention.mask_arguments import MaskLike, as_mask
 from headwise.attention.masks import Everything, Mask
@@ -23,7 +23,7 @@ from headwise.rank_arguments import refuse_mixtures
 from headwise.spectra import Certificate, LogWeights, Measurement, Tolerance, measure
 from headwise.spectra.certificate import reason_for_interval
 from headwise.spectra.ranks import as_tolerance
-from headwise.spectra.sources import as_matrices
+from headwise.spectra.sources import as_matrices, made_on_cpu
 
 Values = str | PathLike[str] | Tensor | np.ndarray
 
@@ -98,17 +98,18 @@ def rank(
     """
     refuse_mixtures(dict(locals()) | {"logits": logits or isinstance(source, LogWeights)})
     rule = as_tolerance(tolerance)
-    if source is not None:
-        subject = _of_matrix(source, name, logits=logits, mask=mask)
-    else:
-        assert queries is not None and keys is not None  # refuse_mixtures saw to it
-        q, k = _read(queries, queries_name, "queries"), _read(keys, keys_name, "keys")
-        subject = _of_queries_and_keys(q, k, temperature, mask)
-    return _measured(subject, rule, progress)
+    with made_on_cpu():
+        if source is not None:
+            subject = _of_matrix(source, name, logits=logits, mask=mask)
+        else:
+            q, k = _read(queries, queries_name, "queries"), _read(keys, keys_name, "keys")
+            subject = _of_queries_and_keys(q, k, temperature, mask)
+        return _measured(subject, rule, progress)
 
 
-def _read(values: Values, name: str | None, what: str) -> tuple[str, Tensor]:
+def _read(values: Values | None, name: str | None, what: str) -> tuple[str, Tensor]:
     """Return the values and how to name them in messages."""
+    assert values is not None  # refuse_mixtures saw to it
     parameter = "name" if what == "the matrix" else f"{what}_name"
     if isinstance(values, str | PathLike):
         return str(values), as_matrices(read_array(Path(values), name, parameter), str(values))
@@ -185,8 +186,8 @@ def _label(mask: MaskLike | np.ndarray | PathLike[str]) -> str:
 
 
 def _mask(mask: MaskLike | np.ndarray | PathLike[str]) -> Mask:
-    if isinstance(mask, np.ndarray):
-        return as_mask(torch.as_tensor(mask))
+    if isinstance(mask, np.ndarray | Tensor):
+        return as_mask(plain(mask, "the mask"))
     if not isinstance(mask, str | PathLike):
         return as_mask(mask)
     if Path(mask).exists():

@@ -277,7 +277,11 @@ def checked_temperature(temperature: float | None, rank: int) -> float:
     """Return the temperature, √d_h if None; raise if it is not positive."""
     if temperature is None:
         return default_temperature(rank)
-    if not (math.isfinite(temperature) and temperature > 0):
+    try:
+        sound = math.isfinite(temperature) and temperature > 0
+    except (TypeError, OverflowError):  # a text, or a whole number above every float
+        sound = False
+    if not sound:
         raise ParameterError(
             f"expected `temperature` above zero, got {temperature!r}",
             hint=f"pass for example {default_temperature(rank):.4g}, the root of the head "

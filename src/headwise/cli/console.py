@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import unicodedata
+from collections.abc import Iterator
 from functools import partialmethod
 from logging import ERROR, getLogger
 from typing import TYPE_CHECKING, Any, TextIO
@@ -62,8 +63,21 @@ class UsageError(typer.TyperException):
 def complain(message: str) -> None:
     """Print one line on the error stream, whatever line breaks the message has."""
     line = " ".join(message.split())
-    # Names in files and paths may hold commands to the terminal.
     note("headwise: " + "".join(each if each.isprintable() else "?" for each in line))
+
+
+def harmless(text: str) -> str:
+    r"""Replace what may be a command to the terminal: names in files and paths may hold some.
+
+    >>> harmless("a\x1b[31m\nb")
+    'a?[31m\nb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        "?" if unicodedata.category(each) in ("Cc", "Cf") and each not in "\n\t" else each
+        for each in text
+    )
 
 
 def note(line: str) -> None:
@@ -77,8 +91,13 @@ def screen() -> Console:
     To emphasise, pass ``style="bold"`` or a ``rich.text.Text``. In a pipe there is no colour.
     """
     from rich.console import Console
+    from rich.segment import Segment
 
     class Screen(Console):
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else harmless(text), style, control)
+
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with 1; the command decides instead
 

@@ -78,7 +78,7 @@ def text_batch(tokenizer: Any, text: str, *, length: int, batch: int) -> Batch:
         BadInputError: The text has fewer than two tokens, or the tokenizer knows few of them.
     """
     given: dict[str, Any] = {"truncation": True, "max_length": length}
-    found = tokenizer(text, **given, return_overflowing_tokens=batch > 1)
+    found = encoded(tokenizer, text, **given, return_overflowing_tokens=batch > 1)
     rows = found["input_ids"] if batch > 1 else [found["input_ids"]]
     rows = [row for row in rows if len(row) >= 2][:batch]
     if not text.strip() or not rows:
@@ -87,6 +87,21 @@ def text_batch(tokenizer: Any, text: str, *, length: int, batch: int) -> Batch:
         )
     refuse_unknown(tokenizer, [each for row in rows for each in row])
     return padded(rows, getattr(tokenizer, "pad_token_id", None) or 0)
+
+
+def encoded(tokenizer: Any, text: str, **given: Any) -> Any:
+    """Return what the tokenizer makes of a text, or raise BadInputError if it cannot read it."""
+    try:
+        return tokenizer(text, **given)
+    except BaseException as error:
+        # The tokenizers library panics where a pattern backtracks too long, which is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        raise BadInputError(
+            f"the tokenizer cannot read this text ({reason})",
+            hint="save the model's own tokenizer beside it, or pass other text",
+        ) from None
 
 
 def refuse_unknown(tokenizer: Any, ids: Sequence[int]) -> None:

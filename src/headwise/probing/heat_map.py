@@ -42,7 +42,8 @@ def heat_map(
     axes = figure.add_subplot()
     image = axes.imshow(table, aspect="auto", cmap="viridis", vmin=0, vmax=scale.top or 1.0)
     axes.set(xlabel="head", ylabel="layer", title=title, xticks=range(width))
-    axes.set_yticks(range(height), short_names(layers), fontsize=7)
+    # A layer may be called anything: without this, "$\\frac{$" would be a wrong formula.
+    axes.set_yticks(range(height), short_names(layers), fontsize=7, parse_math=False)
     axes.tick_params(axis="x", labelsize=7)
     axes.grid(False)
     if width * height <= MOST_NUMBERS:

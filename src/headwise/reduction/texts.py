@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headwise.errors import BadInputError
-from headwise.hugging_face.inputs import refuse_unknown
+from headwise.hugging_face.inputs import encoded, refuse_unknown
 
 Batches = list[dict[str, Tensor]]
 
@@ -44,7 +44,7 @@ def sample_text(
         BadInputError: The text is too short, or the tokenizer knows less than half of it or has no
             special tokens to put around sequences.
     """
-    ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    ids = encoded(tokenizer, text, add_special_tokens=False, verbose=False)["input_ids"]
     refuse_unknown(tokenizer, ids)
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id) if wrap else None
     if around is not None and None in around:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -27,6 +28,11 @@ def store_url(location: str | os.PathLike[str]) -> URL:
     """Return a path or an SQLAlchemy URL as the URL of a store."""
     # Many services print postgres://, which SQLAlchemy does not know.
     text = re.sub(r"^postgres(?=://|\+)", "postgresql", os.fspath(location))
+    if "\0" in text or not text:
+        raise ParameterError(
+            f"expected a path or a URL for `store`, got {text!r}",
+            hint="pass for example 'results.db'",
+        )
     if "://" not in text:
         return URL.create("sqlite", database=text)
     try:
@@ -43,7 +49,12 @@ def store_url(location: str | os.PathLike[str]) -> URL:
             f"expected a `store` in SQLite or PostgreSQL, got {name!r}",
             hint="pass a path, sqlite:///PATH or postgresql://HOST/DATABASE",
         )
-    return url
+    if url.query:
+        raise ParameterError(
+            f"expected a `store` in SQLite without options, got {', '.join(url.query)}",
+            hint="end the URL before the question mark",
+        )
+    return url.set(drivername="sqlite")
 
 
 def described(url: URL) -> str:
@@ -66,6 +77,7 @@ def engine_of(url: URL) -> Engine:
 
 def _sqlite_engine(url: URL) -> Engine:
     _make_folder(Path(url.database or "."))
+    _refuse_special(url.database or "")
     engine = create_engine(url, connect_args={"timeout": PATIENCE})
 
     @event.listens_for(engine, "connect")
@@ -95,10 +107,30 @@ def _make_folder(path: Path) -> None:
         ) from None
 
 
+def _refuse_special(database: str) -> None:
+    """Raise if SQLite would open a pipe or a device, perhaps without end."""
+    for ending in ("", "-journal", "-wal", "-shm"):
+        path = Path(database + ending)
+        try:
+            mode = path.stat().st_mode
+        except OSError:
+            continue  # not there yet, or SQLite will say what is wrong
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise StoreError(
+                f"expected a regular file at {path}, got a pipe or a device",
+                hint="pass another store",
+            )
+
+
+_NOT_OURS = "is damaged: its tables are not those of a store"
+_RESTORE = "restore it from a copy, or pass another store"
+
 #: Words in a database's error -> what they mean, and what to do.
 _MEANINGS = (
     ("not a database", "is not a database", "pass another store; the file was not touched"),
-    ("malformed", "is a damaged database", "restore it from a copy, or pass another store"),
+    ("malformed", "is a damaged database", _RESTORE),
+    ("Could not decode", "is a damaged database", _RESTORE),
+    ("duplicate column", _NOT_OURS, _RESTORE),
     ("is full", "cannot be written: the disk is full", "free some space and run again"),
     ("disk I/O error", "cannot be written: the disk refuses", "free some space and run again"),
     ("readonly", "cannot be written: it is read-only", "pass a store that can be written"),
@@ -106,6 +138,10 @@ _MEANINGS = (
     ("unable to open", "cannot be opened", "pass the path of a file in a folder you may write"),
     ("is locked", "is busy: another program is writing it", "run again when that has ended"),
     ("does not exist", "does not exist on that server", "create it with createdb, or mend the URL"),
+    ("no such column", _NOT_OURS, _RESTORE),
+    ("no such table", _NOT_OURS, _RESTORE),
+    ("ON CONFLICT clause", _NOT_OURS, _RESTORE),
+    ("has no column", _NOT_OURS, _RESTORE),
     ("authentication failed", "refuses this user", "mend the user or the password in the URL"),
 )
 

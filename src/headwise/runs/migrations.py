@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect, select, text
 
 from headwise.errors import StoreError
 from headwise.runs.provenance import seed_of
-from headwise.runs.schema import VERSION, metadata, schema
+from headwise.runs.schema import VERSION, metadata, results, schema
 
 #: The number of headwise's advisory lock on a PostgreSQL server.
 _LOCK = 0x68656164
@@ -18,13 +18,15 @@ _LOCK = 0x68656164
 def migrate(connection: Connection, place: str) -> None:
     """Create the tables of an empty store, or bring an older one up to date."""
     _wait_for_others(connection)
+    _refuse_rewritten(connection, place)
     tables = set(inspect(connection).get_table_names())
     if schema.name not in tables:
         _refuse_foreign(connection, tables, place)
         metadata.create_all(connection)
         connection.execute(schema.insert().values(version=VERSION))
         return
-    found = connection.execute(select(schema.c.version)).scalar_one()
+    versions = connection.execute(select(schema.c.version)).scalars().all()
+    found = versions[0] if len(versions) == 1 else versions
     if not isinstance(found, int) or found < min(STEPS, default=VERSION):
         raise StoreError(
             f"{place} is damaged: expected a version number, got {found!r}",
@@ -49,6 +51,25 @@ def _wait_for_others(connection: Connection) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK})
+
+
+def _refuse_rewritten(connection: Connection, place: str) -> None:
+    """Raise if an SQLite file has more than plain tables under headwise's names."""
+    # A trigger may drop what is written, a view may run without end, and a computed column may be
+    # as large as it likes. A database server belongs to its owner, who may replicate by triggers.
+    if connection.dialect.name != "sqlite":
+        return
+    query = text(
+        "SELECT type FROM sqlite_master WHERE type IN ('view', 'trigger') "
+        "AND lower(tbl_name) IN (:one, :other) "
+        "UNION ALL SELECT 'computed column' FROM pragma_table_xinfo(:other) WHERE hidden > 0"
+    )
+    found = connection.execute(query, {"one": schema.name, "other": results.name}).scalars().first()
+    if found is not None:
+        raise StoreError(
+            f"expected only plain tables in the store {place}, got a {found}",
+            hint="restore it from a copy, or pass another store; nothing was changed",
+        )
 
 
 def _refuse_foreign(connection: Connection, tables: Collection[object], place: str) -> None:

@@ -140,7 +140,7 @@ class Store:
     def _record(self, row: _Columns) -> Record:
         try:
             spec, rows = json.loads(row["spec"]), tuple(json.loads(row["rows"]))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise self._damaged(row) from None
         if not isinstance(spec, dict) or not all(isinstance(one, dict) for one in rows):
             raise self._damaged(row)

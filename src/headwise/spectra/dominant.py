@@ -108,7 +108,8 @@ def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
     """Find the softmax weights that can matter at ε."""
     batch, n, m = _flat_shape(source.values)
     smallest = USED_SHARE * DROPPED_SHARE * epsilon / math.sqrt(n * m)
-    reach = -math.log(smallest)
+    # Not the logarithm of ``smallest``, which is 0 where ε is among the smallest numbers.
+    reach = -math.log(USED_SHARE * DROPPED_SHARE / math.sqrt(n * m)) - math.log(epsilon)
     kept = _weights(source.values.reshape(batch, n, m), reach)
     if source.is_exact:
         # Rows of weights have norm at most one.

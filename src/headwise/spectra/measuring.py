@@ -34,8 +34,10 @@ from headwise.spectra.sources import (
     LogWeights,
     Source,
     as_source,
+    made_on_cpu,
     neglected_couplings,
     refuse_bad_rows,
+    refuse_flushed,
 )
 
 #: The smallest singular value of interest when entries are dropped.
@@ -217,8 +219,9 @@ def count(
         >>> int(count(torch.ones(5, 5, dtype=torch.float64)))
         1
     """
-    given, rule = as_source(source), as_tolerance(tolerance)
-    return _certified(given, rule, method=method)[0]
+    with made_on_cpu():
+        given, rule = as_source(source), as_tolerance(tolerance)
+        return _certified(given, rule, method=method)[0]
 
 
 def spectrum(source: Source) -> Spectrum:
@@ -237,7 +240,8 @@ def spectrum(source: Source) -> Spectrum:
         >>> spectrum(torch.eye(2, dtype=torch.float64)).values
         tensor([1., 1.], dtype=torch.float64)
     """
-    return whole_spectrum(as_source(source))
+    with made_on_cpu():
+        return whole_spectrum(as_source(source))
 
 
 def measure(source: Source, tolerance: Tolerance | float = PAPER_TOLERANCE) -> Measurement:
@@ -259,9 +263,10 @@ def measure(source: Source, tolerance: Tolerance | float = PAPER_TOLERANCE) -> M
         >>> int(measure(LogWeights(torch.zeros(3, 3, dtype=torch.float64))).rank)
         1
     """
-    given, rule = as_source(source), as_tolerance(tolerance)
-    found = whole_spectrum(given)
-    rank, epsilon = _certified(given, rule, found=found)
+    with made_on_cpu():
+        given, rule = as_source(source), as_tolerance(tolerance)
+        found = whole_spectrum(given)
+        rank, epsilon = _certified(given, rule, found=found)
     return Measurement(rank, found, rule, epsilon, given.shape, given.dtype)
 
 
@@ -276,6 +281,8 @@ def _certified(
 
     A known spectrum gives the count at no cost. If it leaves a count open, count the matrix.
     """
+    if isinstance(rule, Absolute):
+        refuse_flushed(rule.epsilon)
     if found is None and isinstance(rule, Absolute):
         rank = count_at(given, rule.epsilon, method)
         return rank, torch.full_like(rank.delta, rule.epsilon)

@@ -138,7 +138,7 @@ def as_tolerance(rule: Tolerance | float | str) -> Tolerance:
     if isinstance(rule, Absolute | Relative | DtypeFloor):
         return rule
     if isinstance(rule, int | float) and not isinstance(rule, bool):
-        return Absolute(float(rule))
+        return Absolute(positive("absolute tolerance", rule, example=1e-8))
     raise ParameterError(
         f"a tolerance cannot be {rule!r}",
         hint="pass Absolute(1e-8), Relative(1e-6), DtypeFloor(), or a number (absolute)",

@@ -11,12 +11,14 @@ of 8√n·u and n·u; the tests check it against arithmetic with more digits.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from headwise.arrays import plain
 from headwise.errors import BadInputError
 from headwise.shapes import Float
 
@@ -35,6 +37,12 @@ NEGLECTED = 4 * 98.5
 
 #: The smallest float64: rounding can add this however small the numbers are.
 SMALLEST = 2.0**-1074
+
+#: The smallest float64 with all its digits.
+SMALLEST_NORMAL = 2.0**-1022
+
+#: Where smaller numbers are turned into zero, the smallest ε that 10^10 of them cannot matter at.
+SMALLEST_IF_FLUSHING = 1e-280
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:
@@ -65,22 +73,49 @@ def neglected_couplings(epsilon: Float[Tensor, "*batch"]) -> Float[Tensor, "*bat
     return NEGLECTED * unit_roundoff(torch.float64) * epsilon
 
 
+def is_flushing() -> bool:
+    """Whether this thread turns float64 numbers below the smallest normal one into zero."""
+    # torch.set_flush_denormal(True) does so, and so does some code compiled with -ffast-math.
+    return SMALLEST_NORMAL * 0.5 == 0.0
+
+
+def refuse_flushed(epsilon: float) -> None:
+    """Raise if so many numbers are turned into zero that they could matter at ε."""
+    if epsilon < SMALLEST_IF_FLUSHING and is_flushing():
+        raise BadInputError(
+            f"expected a tolerance of at least {SMALLEST_IF_FLUSHING:.0e} while the processor "
+            f"turns numbers below {SMALLEST_NORMAL:.0e} into zero, got {epsilon:.3g}",
+            hint="call torch.set_flush_denormal(False)",
+        )
+
+
 def storage_error(matrix: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch"]:
     """Bound what rounding each entry to the dtype of ``matrix`` can have hidden.
 
-    A float64 matrix is taken as exact. Any other dtype stands for every matrix that rounds
-    to it, so the bound is u‖A‖_F plus what underflow can have removed.
+    A float64 matrix is taken as exact, unless tiny numbers are flushed. Any other dtype stands for
+    every matrix that rounds to it, so the bound is u‖A‖_F plus what underflow can have removed.
 
     Returns:
-        One bound per matrix, zero for float64.
+        One bound per matrix, zero for float64 as it is.
     """
-    if matrix.dtype == torch.float64:
+    if matrix.dtype == torch.float64 and not is_flushing():
         return torch.zeros(matrix.shape[:-2], dtype=torch.float64, device=matrix.device)
     info = torch.finfo(matrix.dtype)
-    norm = torch.linalg.matrix_norm(matrix.double())
     # Flush-to-zero hardware hides anything below the smallest normal number.
     underflow = info.smallest_normal * math.sqrt(matrix.shape[-2] * matrix.shape[-1])
+    if matrix.dtype == torch.float64:
+        return torch.full(matrix.shape[:-2], underflow, dtype=torch.float64, device=matrix.device)
+    norm = torch.linalg.matrix_norm(matrix.double())
     return unit_roundoff(matrix.dtype) * norm + underflow
+
+
+_AS_SET: AbstractContextManager[object] = nullcontext()
+
+
+def made_on_cpu() -> AbstractContextManager[object]:
+    """Let tensors that are made without a device be on the CPU, where counts and facts belong."""
+    # Not torch.get_default_device, which takes four times as long.
+    return _AS_SET if torch.empty(0).is_cpu else torch.device("cpu")
 
 
 FLOATING = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -98,7 +133,7 @@ class LogWeights:
             number, or one per row.
 
     Raises:
-        BadInputError: If the shapes do not fit or the error is not a finite number of at least 0.
+        BadInputError: If the shapes do not fit, or an error is negative or NaN.
 
     Example:
         >>> LogWeights(torch.zeros(4, 4)).shape
@@ -112,7 +147,15 @@ class LogWeights:
         object.__setattr__(self, "values", as_matrices(self.values, "the log-weights"))
         # Check a plain number on the CPU: a tensor on a GPU would have to be waited for.
         plain = not isinstance(self.error, Tensor)
-        if not (self.error >= 0 if plain else bool((self.row_error >= 0).all())):
+        try:
+            sound = bool(self.error >= 0 if plain else (self.row_error >= 0).all())  # type: ignore[operator]
+        except (TypeError, ValueError, RuntimeError):  # a text, an array, another shape
+            raise BadInputError(
+                "expected the error of the log-weights to be a number, or a tensor with one per "
+                f"row, {tuple(self.shape[:-1])}, got {_described(self.error)}",
+                hint="pass 0.0 if the log-weights are exact",
+            ) from None
+        if not sound:
             raise BadInputError(
                 "the error of the log-weights must not be negative or NaN",
                 hint="pass a bound of zero or more",
@@ -142,12 +185,17 @@ class LogWeights:
         return self.values.dtype
 
 
+def _described(value: object) -> str:
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
+
+
 Source = Tensor | np.ndarray | LogWeights
 
 
 def as_matrices(values: Tensor | np.ndarray, name: str = "the matrix") -> Tensor:
     """Return ``values`` as floating matrices; whole numbers that float64 represents become it."""
-    tensor = _from_whole(_as_tensor(values, name), name)
+    tensor = _from_whole(plain(values, name), name)
     if tensor.dtype not in FLOATING:
         raise BadInputError(
             f"{name} has dtype {_dtype_name(tensor.dtype)}",
@@ -163,7 +211,7 @@ def as_matrices(values: Tensor | np.ndarray, name: str = "the matrix") -> Tensor
             f"{name} is empty, shape {tuple(tensor.shape)}",
             hint="pass at least one row, one column and one matrix",
         )
-    return tensor.detach()
+    return tensor
 
 
 def as_source(source: Source) -> Tensor | LogWeights:
@@ -187,18 +235,6 @@ def refuse_fully_masked(rows: int) -> None:
             f"{rows} row{'s' if rows > 1 else ''} of the log-weights mask everything",
             hint="drop those rows (padding), or leave each row at least one finite entry",
         )
-
-
-def _as_tensor(values: Tensor | np.ndarray, name: str) -> Tensor:
-    if isinstance(values, Tensor):
-        return values
-    try:
-        return torch.as_tensor(np.asarray(values))
-    except (TypeError, ValueError):
-        raise BadInputError(
-            f"{name} is not a numeric array but {type(values).__name__}",
-            hint="pass a torch tensor or a numpy array of floats",
-        ) from None
 
 
 def _from_whole(tensor: Tensor, name: str) -> Tensor:
