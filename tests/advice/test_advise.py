@@ -173,7 +173,7 @@ def test_evidence_is_never_of_another_kind_or_of_other_tokens():
 
 
 def test_two_judged_tasks_one_held_out_are_needed_to_leave_the_usual_geometry():
-    one = next(task for task in judged_tasks() if task.name == "in-context")
+    one = next(task for task in judged_tasks() if task.name == "next-window")
     assert one.held_out and one.gain > 2 * one.gain_error
     assert not support_for("regress", "vectors", [one]).smaller
     second = replace(one, name="another", held_out=False)
@@ -405,7 +405,7 @@ def test_one_call_passes_no_more_modules_than_it_does_now():
         sys.setprofile(None)
     own = {name for name in seen if name.startswith("headwise.advice")}
     assert len(own) <= 21, sorted(own)
-    assert asked <= 45 and len(seen) <= 53, (asked, sorted(seen))
+    assert asked <= 46 and len(seen) <= 54, (asked, sorted(seen))
 
 
 def test_trained_tasks_limit_the_rank_unless_a_need_or_a_rank_is_asked_for():
