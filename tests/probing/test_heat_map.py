@@ -7,7 +7,6 @@ from headwise.attention import HeadGeometry
 from headwise.models import EncoderStack
 from headwise.probing import scan, short_names
 from headwise.probing.heat_map import Scale
-from headwise.probing.page import write_report
 
 TOKENS = torch.randn(1, 9, 12, generator=torch.Generator().manual_seed(0))
 
@@ -87,5 +86,5 @@ class Named(torch.nn.Module):
 def test_a_layer_may_be_called_anything(name, tmp_path):
     result = scan(Named(name), torch.randn(1, 5, 8))
     result.plot("coarse_rank", file=tmp_path / "map.svg")
-    write_report(result, tmp_path / "scan.html", name)
+    result.report(tmp_path / "scan.html")
     assert "<script>1" not in (tmp_path / "scan.html").read_text()
