@@ -2,9 +2,16 @@
 
     python -m benchmarks.advice.datasets --cifar10 FOLDER --imdb FOLDER --out FOLDER
     python -m benchmarks.advice.datasets --cifar100 FOLDER --svhn FOLDER --out FOLDER
+    python -m benchmarks.advice.datasets --packages FILE --libraries FOLDER --out FOLDER
 
 The folders hold ``cifar-10-batches-py/``, ``aclImdb/``, ``cifar-100-python/`` and
-``train_32x32.mat`` with ``test_32x32.mat``. A task without its file says so; all others run.
+``train_32x32.mat`` with ``test_32x32.mat``; that of ``--libraries`` is a ``site-packages`` folder.
+The file of ``--packages`` is what these print on Debian:
+
+    apt-get -o Acquire::Languages=en update
+    apt-cache pkgnames | sort | xargs apt-cache -o Acquire::Languages=en show
+
+A task without its file says so; all others run.
 """
 
 from __future__ import annotations
@@ -12,11 +19,19 @@ from __future__ import annotations
 import argparse
 import io
 import lzma
-import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from benchmarks.advice.text_sets import (
+    CODE_LENGTH,
+    SECTION_LENGTH,
+    Labelled,
+    code_libraries,
+    numbered,
+    package_sections,
+    vocabulary_of,
+    words_of,
+)
 
 from headwise.data.pickles import read_plain_pickle
 from headwise.errors import UnreadableFileError
@@ -27,11 +42,8 @@ IMDB_TRAINED, IMDB_HELD_OUT = 25_000, 8_000
 
 OTHER_IMAGES_TRAINED, OTHER_IMAGES_HELD_OUT = 10_000, 2_000
 
-#: Words of a review that are kept, and words in the vocabulary (padding and "other" included).
-IMDB_LENGTH, IMDB_VOCABULARY = 128, 8_000
-PADDING, OTHER = 0, 1
-
-_WORD = re.compile(r"[a-z0-9']+")
+#: Words of a review that are kept.
+IMDB_LENGTH = 128
 
 Arrays = dict[str, np.ndarray]
 
@@ -115,32 +127,40 @@ def _svhn_part(path: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
 
 def imdb(folder: Path) -> Arrays:
     """Word numbers of the first words of reviews; the vocabulary is of the training part alone."""
-    texts = {part: _reviews(folder / "aclImdb" / part) for part in ("train", "test")}
-    counted = Counter(word for words, _ in texts["train"] for word in words)
-    kept = sorted(counted, key=lambda word: (-counted[word], word))[: IMDB_VOCABULARY - 2]
-    numbers = {word: number for number, word in enumerate(kept, OTHER + 1)}
-    trained = _imdb_part(texts["train"], numbers, IMDB_TRAINED)
-    held_out = _imdb_part(texts["test"], numbers, IMDB_HELD_OUT)
-    return _parts(trained, held_out)
+    trained, held_out = (_reviews(folder / "aclImdb" / part) for part in ("train", "test"))
+    return _texts(trained, held_out, IMDB_LENGTH, (IMDB_TRAINED, IMDB_HELD_OUT))
 
 
-def _reviews(folder: Path) -> list[tuple[list[str], int]]:
+def _reviews(folder: Path) -> list[Labelled]:
     return [
-        (_WORD.findall(file.read_text(encoding="utf-8").lower().replace("<br />", " ")), label)
+        (words_of(file.read_text(encoding="utf-8").replace("<br />", " ")), label)
         for label, name in enumerate(("neg", "pos"))
         for file in sorted((folder / name).glob("*.txt"))
     ]
 
 
-def _imdb_part(
-    reviews: list[tuple[list[str], int]], numbers: dict[str, int], most: int
-) -> tuple[np.ndarray, np.ndarray]:
-    ids = np.full((len(reviews), IMDB_LENGTH), PADDING, dtype=np.uint16)
-    for row, (words, _) in zip(ids, reviews, strict=True):
-        found = [numbers.get(word, OTHER) for word in words[:IMDB_LENGTH]]
-        row[: len(found)] = found
-    labels = np.array([label for _, label in reviews], dtype=np.uint8)
-    return _first_of_shuffle(ids, labels, most)
+def packages(file: Path) -> Arrays:
+    """Word numbers of the first words of descriptions of Debian packages, and their sections."""
+    return _texts(*package_sections(file), SECTION_LENGTH)
+
+
+def libraries(folder: Path) -> Arrays:
+    """Word numbers of pieces of source code, and the libraries that they come from."""
+    return _texts(*code_libraries(folder), CODE_LENGTH)
+
+
+def _texts(
+    trained: list[Labelled],
+    held_out: list[Labelled],
+    length: int,
+    most: tuple[int, int] = (10**9, 10**9),
+) -> Arrays:
+    numbers = vocabulary_of(trained)
+    parts = [
+        _first_of_shuffle(*numbered(texts, numbers, length), kept)
+        for texts, kept in zip((trained, held_out), most, strict=True)
+    ]
+    return _parts(parts[0], parts[1])
 
 
 def _first_of_shuffle(
@@ -165,8 +185,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cifar100", type=Path, help="folder that holds cifar-100-python/")
     parser.add_argument("--svhn", type=Path, help="folder that holds train_32x32.mat")
+    parser.add_argument("--packages", type=Path, help="file of what apt-cache show prints")
+    parser.add_argument("--libraries", type=Path, help="a site-packages folder")
     given = parser.parse_args()
-    for make in (cifar10, imdb, cifar100, svhn):
+    for make in (cifar10, imdb, cifar100, svhn, packages, libraries):
         name, folder = make.__name__, getattr(given, make.__name__)
         if folder is not None:
             path = write_set(given.out, name, make(folder))

@@ -103,9 +103,11 @@ def image_classifier(shape: Shape, images: Images, classes: int = 10) -> Build:
     return lambda geometry, seed: ViTClassifier(shape.stack(geometry, seed), images, classes, seed)
 
 
-def text_classifier(shape: Shape, vocabulary: int) -> Build:
-    """Word numbers; two classes from the mean over tokens, padding included as a word."""
-    return lambda geometry, seed: TextClassifier(shape.stack(geometry, seed), vocabulary, 2, seed)
+def text_classifier(shape: Shape, vocabulary: int, classes: int = 2) -> Build:
+    """Word numbers; classes from the mean over tokens, padding included as a word."""
+    return lambda geometry, seed: TextClassifier(
+        shape.stack(geometry, seed), vocabulary, classes, seed
+    )
 
 
 def regressor(shape: Shape, dimensions: int) -> Build:

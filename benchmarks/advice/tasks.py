@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from benchmarks.advice.datasets import IMDB_LENGTH, IMDB_VOCABULARY, read_set
+from benchmarks.advice.datasets import IMDB_LENGTH, read_set
 from benchmarks.advice.models import (
     Build,
     Shape,
@@ -27,6 +27,13 @@ from benchmarks.advice.regression import (
     NextWindow,
     NoisyPatches,
     token_regressor,
+)
+from benchmarks.advice.text_sets import (
+    CODE_LENGTH,
+    LIBRARIES,
+    SECTION_LENGTH,
+    SECTIONS,
+    VOCABULARY,
 )
 from torch import Tensor
 from torch.nn.functional import pad, unfold
@@ -205,14 +212,17 @@ def _pictures(name: str, orientations: int) -> Callable[[Path, str], Loaded]:
 # ── text, regression, neighbours ────────────────────────────────────────────────────────────
 
 
-def _imdb(folder: Path, device: str) -> Loaded:
-    stored = {
-        key: torch.from_numpy(a.astype("int64")) for key, a in read_set(folder, "imdb").items()
-    }
-    held = (stored["x_test"], stored["y_test"])
-    task = _samples(stored["x_train"], stored["y_train"], held, device)
-    shown = stored["x_train"][:SHOWN]
-    return Loaded(task, (shown,), shown, vocabulary=IMDB_VOCABULARY)
+def _texts(name: str) -> Callable[[Path, str], Loaded]:
+    def load(folder: Path, device: str) -> Loaded:
+        stored = {
+            key: torch.from_numpy(a.astype("int64")) for key, a in read_set(folder, name).items()
+        }
+        held = (stored["x_test"], stored["y_test"])
+        task = _samples(stored["x_train"], stored["y_train"], held, device)
+        shown = stored["x_train"][:SHOWN]
+        return Loaded(task, (shown,), shown, vocabulary=VOCABULARY)
+
+    return load
 
 
 def _in_context(task: InContext) -> Callable[[Path, str], Loaded]:
@@ -276,8 +286,15 @@ def _picture_bench(name: str, *, classes: int, held_out: int, orientations: int)
 def _imdb_bench() -> Bench:
     shape = Shape(128, 2, mlp_width=256, heads=4, tokens=IMDB_LENGTH, attention="bf16")
     training = Training(800, 128, 5e-4, evaluation=8_000)
-    build = text_classifier(shape, IMDB_VOCABULARY)
-    return Bench("imdb", "accuracy", True, shape, training, build, _imdb)
+    build = text_classifier(shape, VOCABULARY)
+    return Bench("imdb", "accuracy", True, shape, training, build, _texts("imdb"))
+
+
+def _text_bench(name: str, stored: str, length: int, classes: int) -> Bench:
+    shape = Shape(128, 2, mlp_width=256, heads=4, tokens=length)
+    training = Training(800, 128, 5e-4, evaluation=2_500)
+    build = text_classifier(shape, VOCABULARY, classes)
+    return Bench(name, "accuracy", True, shape, training, build, _texts(stored))
 
 
 def _in_context_bench() -> Bench:
@@ -338,6 +355,8 @@ def _planted_bench(effective_dimension: int) -> Bench:
 def _all() -> dict[str, Bench]:
     found = [
         _imdb_bench(),
+        _text_bench("package-sections", "packages", SECTION_LENGTH, len(SECTIONS)),
+        _text_bench("code-libraries", "libraries", CODE_LENGTH, len(LIBRARIES)),
         _in_context_bench(),
         _short_in_context_bench(),
         _next_state_bench(),

@@ -58,6 +58,8 @@ def test_the_models_query_key_form_has_that_rank(rank):
 def test_only_the_judged_tasks_are_marked_so():
     assert {name for name, bench in BENCHES.items() if bench.judged} == {
         "imdb",
+        "package-sections",
+        "code-libraries",
         "digits-denoised",
         "in-context",
         "next-window",

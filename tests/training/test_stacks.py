@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from benchmarks.advice.datasets import IMDB_LENGTH, IMDB_VOCABULARY
+from benchmarks.advice.datasets import IMDB_LENGTH
 from benchmarks.advice.tasks import BENCHES
+from benchmarks.advice.text_sets import VOCABULARY
 
 from headwise.attention import HeadGeometry, LearnedAdditive, Rotary
 from headwise.models import Decoder, EncoderStack, Style
@@ -14,7 +15,7 @@ from headwise.training.stacks import written_out
 
 #: Inputs of two sequences for two members.
 INPUTS = {
-    "imdb": lambda g: (torch.randint(IMDB_VOCABULARY, (2, 2, IMDB_LENGTH), generator=g),),
+    "imdb": lambda g: (torch.randint(VOCABULARY, (2, 2, IMDB_LENGTH), generator=g),),
     "in-context": lambda g: (
         torch.randn(2, 2, 20, 6, generator=g).double(),
         torch.randn(2, 2, 20, generator=g).double(),
