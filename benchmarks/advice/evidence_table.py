@@ -30,6 +30,8 @@ KINDS = {
     "svhn": "classify",
     "digits-patches": "classify",
     "digits-pixels": "classify",
+    "package-sections": "classify",
+    "code-libraries": "classify",
     "in-context": "regress",
     "in-context-4": "regress",
     "next-state": "regress",

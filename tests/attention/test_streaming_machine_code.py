@@ -98,16 +98,32 @@ def test_a_register_that_nothing_wrote_is_found():
     assert never_written("\tUIADD3 UR4, UP0, UR7, 0x40, URZ;") != []
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (1, 300, 64), (37, 1, 16)])
-def test_products_read_no_register_that_nothing_wrote(compiled, n, m, d, causal):
+def compile_products(n, m, d, causal, dtype=torch.bfloat16):
     from headwise.attention import streaming_triton as kernels
 
-    q, y = (torch.zeros(2, n, size, dtype=torch.bfloat16) for size in (d, 20))
-    k, x = (torch.zeros(2, m, size, dtype=torch.bfloat16) for size in (d, 20))
+    q, y = (torch.zeros(2, n, size, dtype=dtype) for size in (d, 20))
+    k, x = (torch.zeros(2, m, size, dtype=dtype) for size in (d, 20))
     given = {"scale": 0.5, "causal": causal, "offset": m - n}
     _, logsum = kernels.attend(q, k, x, **given)
     kernels.attend_transposed(q, k, y, logsum, **given)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (1, 300, 64)])
+def test_one_row_runs_the_machine_code_of_many(compiled, n, m, d, causal, dtype):
+    """The code for 257 rows and 300 keys is tested on GPUs, so that for one row is as well."""
+    compile_products(n, m, d, causal, dtype)
+    compile_products(257, 300, d, causal, dtype)
+    one, one_back, many, many_back = (kernel.asm["cubin"] for kernel in compiled)
+    assert one == many
+    assert one_back == many_back
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (1, 300, 64), (37, 1, 16)])
+def test_products_read_no_register_that_nothing_wrote(compiled, n, m, d, causal):
+    compile_products(n, m, d, causal)
     assert len(compiled) == 2
     for kernel in compiled:
         listing = kernel.asm["sass"]
