@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.advice import judge, page
-from benchmarks.advice.evidence_table import evidence_rows, partly_swept, swept_tasks
+from benchmarks.advice.evidence_table import evidence_rows, kind_of, partly_swept, swept_tasks
 from benchmarks.advice.inputs import RECORD
 from benchmarks.advice.judge_language import is_learned, judged_names, width_scores
 from benchmarks.advice.lead import advised_now, lead_table, part_table
@@ -201,6 +201,10 @@ def test_the_page_keeps_the_text_around_its_tables(tmp_path):
     place.write_text(f"# Before\n\n{page.BEGIN}\nold\n{page.END}\n\nAfter\n")
     page.write_page(place, "new")
     assert place.read_text() == f"# Before\n\n{page.BEGIN}\n\nnew\n\n{page.END}\n\nAfter\n"
+
+
+def test_every_task_has_a_kind():
+    assert {kind_of(name) for name in BENCHES} == {"classify", "regress", "retrieve"}
 
 
 def test_the_page_says_what_the_records_say():
