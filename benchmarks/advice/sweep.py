@@ -109,7 +109,7 @@ def settings_of(bench: Bench, given: argparse.Namespace) -> Settings:
         batch=plan.batch,
         seeds=given.seeds,
         learning_rates=(plan.rate,),
-        precision="tf32" if on_gpu else "float32",
+        precision=given.precision or ("tf32" if on_gpu else "float32"),
         evaluation=plan.evaluation,
         device=given.device,
         optimiser=AdamW(weight_decay=plan.decay),
@@ -190,8 +190,12 @@ def _row(bench: Bench, cell: Cell, settings: Settings, end: CurveRow, seconds: f
 
 
 def _dtype(bench: Bench, settings: Settings) -> str:
-    reduced = bench.shape.attention == "bf16" and settings.device.startswith("cuda")
-    return f"{settings.precision}, attention bf16" if reduced else settings.precision
+    on_gpu = settings.device.startswith("cuda")
+    if on_gpu and bench.shape.attention == "bf16":
+        return f"{settings.precision}, attention bf16"
+    if not on_gpu and settings.precision == "bf16":
+        return "bf16, attention float32"
+    return settings.precision
 
 
 def sweep(given: argparse.Namespace) -> int:
@@ -254,6 +258,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--sweeps", type=_words, default=("heads", "width"), help="by commas")
     parser.add_argument("--seeds", type=_numbers, default=(0, 1, 2), help="by commas")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--precision", choices=["float32", "bf16"], help="default: tf32 on a GPU")
     parser.add_argument("--execution", choices=["graph", "eager"], help="default: what is faster")
     parser.add_argument(
         "--data", type=Path, default=Path("local/advice-data"), help="where real data are laid out"

@@ -9,9 +9,12 @@ import torch
 from benchmarks.advice import sweep
 from benchmarks.advice.datasets import read_set, write_set
 from benchmarks.advice.inputs import inputs_of, stored_evidence
+from benchmarks.advice.models import KernelSoftmax
 from benchmarks.advice.tasks import BENCHES, RANKS, Batch, Shifted
 from torch.nn.functional import pad
 
+from headwise.attention import Everything
+from headwise.attention.weighting import Heads
 from headwise.errors import UnreadableFileError
 from headwise.probing import views
 from headwise.training import Saving
@@ -53,6 +56,23 @@ def test_the_models_query_key_form_has_that_rank(rank):
     model, points = SMALL.build(geometry, 0).double(), loaded.examples[0][:2].double()
     view = next(iter(views(model, points).values()))
     assert torch.linalg.matrix_rank(view.query_key_form()).tolist() == [rank] * 4
+
+
+def test_a_cpu_computes_attention_in_float32_inside_bfloat16_training():
+    drawn = torch.randn(3, 2, 4, 40, 8, generator=torch.Generator().manual_seed(0))
+    heads = Heads(*drawn.bfloat16(), Everything(), 2.0)
+    wide = [part.float() for part in (heads.queries, heads.keys, heads.values)]
+    exact = torch.softmax(wide[0] @ wide[1].mT / 2, -1) @ wide[2]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = KernelSoftmax().mix(heads)
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, exact)
+
+
+def test_a_row_says_which_precision_a_cpu_trained_with(tiny, tmp_path):
+    assert sweep.sweep(given(tmp_path, "--precision", "bf16", "--ranks", "1")) == 0
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert {row["dtype"] for row in rows} == {"bf16, attention float32"}
 
 
 def test_only_the_judged_tasks_are_marked_so():
