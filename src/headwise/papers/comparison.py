@@ -42,7 +42,7 @@ STAR = (
 #: Why an exhibit has no cells.
 NOTHING_PRINTED = "no printed values"
 OTHER_SIZES = "printed for other sizes"
-NOT_ON_RECORD = "printed as a figure; its values are not on record here"
+WITHOUT_NUMBERS = "printed as a figure, without numbers"
 NOTHING_TO_MEASURE = "statements in words; no printed values"
 
 

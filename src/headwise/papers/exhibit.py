@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from headwise.errors import BadInputError, ParameterError
-from headwise.papers.comparison import NOT_ON_RECORD, NOTHING_PRINTED, OTHER_SIZES, Cell
+from headwise.papers.comparison import NOTHING_PRINTED, OTHER_SIZES, WITHOUT_NUMBERS, Cell
 from headwise.report import Panel, Table
 from headwise.runs import Record, Records, Row, Spec
 
@@ -169,7 +169,7 @@ class Exhibit:
             return shown.uncompared
         if self.compared_at:
             return OTHER_SIZES
-        return NOT_ON_RECORD if self.printed else NOTHING_PRINTED
+        return WITHOUT_NUMBERS if self.printed else NOTHING_PRINTED
 
 
 def grid(spec: type[Spec], fixed: Mapping[str, Any], **axes: Sequence[Any]) -> list[Spec]:

@@ -131,7 +131,7 @@ def test_a_figure_that_the_paper_has_not_is_expected_to_differ_from_nothing(scal
     ("exhibit", "why"),
     [
         (FIGURE_ROLE_OF_N, "printed for other sizes"),
-        (FIGURE_ROLE_OF_D, "its values are not on record here"),
+        (FIGURE_ROLE_OF_D, "printed as a figure, without numbers"),
     ],
 )
 def test_a_printed_figure_without_values_here_is_not_said_to_be_missing(exhibit, why):
