@@ -1,6 +1,7 @@
 """Judge the rules by rows of finished sweeps: regret, its error, and what the choice costs.
 
     python -m benchmarks.advice.judge [--rows FILE …] [--page docs/advice-judged.md]
+        [--tables docs/advice-rules.md]
 
 Regret is the score of the best trained geometry less that of the chosen one, seed by seed (the
 same seed has the same data order and test set), so its standard error is that of a paired
@@ -242,7 +243,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=Path, nargs="+", default=sorted(RECORDS.glob("rows*.jsonl")))
     parser.add_argument("--inputs", type=Path, default=RECORD)
-    parser.add_argument("--page", type=Path, help="put the tables between the marks of this page")
+    parser.add_argument("--page", type=Path, help="put the leading tables into this page")
+    parser.add_argument("--tables", type=Path, help="put all other tables into this page")
     parser.add_argument("--evidence", type=Path, help="write the table of evidence (JSON) here")
     parser.add_argument("--apart", type=Path, help="write what single ranks cost (JSON) here")
     parser.add_argument(
@@ -258,7 +260,8 @@ def main() -> None:
     if given.page is not None:
         write_page(given.page, lead, LEAD_BEGIN, LEAD_END)
         write_page(given.page, part, PART_BEGIN, PART_END)
-        write_page(given.page, text)
+    if given.tables is not None:
+        write_page(given.tables, text)
     if given.evidence is not None:
         lines = ",\n ".join(json.dumps(row) for row in evidence_rows(tasks))
         given.evidence.write_text(f"[{lines}]\n", encoding="utf-8")

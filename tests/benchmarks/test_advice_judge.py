@@ -211,7 +211,7 @@ def test_the_page_says_what_the_records_say():
     rows = read_rows(sorted(judge.RECORDS.glob("rows*.jsonl")))
     inputs = read_rows([RECORD])
     text = page.report(judge.judge(rows, inputs), rows, inputs)
-    assert text in (ROOT / "docs" / "advice-judged.md").read_text(encoding="utf-8")
+    assert text in (ROOT / "docs" / "advice-rules.md").read_text(encoding="utf-8")
 
 
 def test_planted_dimensions_are_where_the_error_falls():
