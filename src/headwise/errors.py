@@ -105,10 +105,22 @@ def needs_extra(package: str, extra: str) -> MissingExtraError:
         The error, to be raised.
 
     Example:
-        >>> print(needs_extra("transformers", "hub"))
-        this needs the package transformers; install it with: pip install 'headwise[hub]'
+        >>> print(needs_extra("pandas", "frames"))
+        this needs the package pandas; install it with: pip install 'pandas>=2.2'
     """
+    wanted = " ".join(f"'{name}'" for name in _requirements(extra) or [package])
     return MissingExtraError(
-        f"this needs the package {package}",
-        hint=f"install it with: pip install 'headwise[{extra}]'",
+        f"this needs the package {package}", hint=f"install it with: pip install {wanted}"
     )
+
+
+def _requirements(extra: str) -> list[str]:
+    """What an extra installs. Outside a checkout, `headwise[extra]` would be sought on an index."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires("headwise") or []
+    except PackageNotFoundError:  # used from its source folder
+        return []
+    parts = (line.partition("; ") for line in lines)
+    return [name for name, _, marker in parts if marker == f"extra == '{extra}'"]

@@ -58,6 +58,19 @@ def test_both_read_pictures(tmp_path):
         read_problem(tmp_path, None, Frame(size=8))
 
 
+def test_a_folder_of_images_and_texts_is_refused_unless_one_kind_is_rare(tmp_path):
+    pictures(tmp_path)
+    (tmp_path / "readme.txt").write_text("what is here")
+    assert read_source(tmp_path).kind == "pictures"
+    (tmp_path / "license.md").write_text("may be used")
+    expected = "expected images or texts in .*, got 12 images and 2 texts; pass a folder that holds"
+    with pytest.raises(UnreadableFileError, match=expected):
+        read_source(tmp_path)
+    for number in range(130):
+        (tmp_path / f"{number}.txt").write_text(f"{number}")
+    assert read_source(tmp_path).kind == "text"
+
+
 def test_pictures_without_subfolders_take_labels_in_the_order_of_their_names(tmp_path):
     folder = pictures(tmp_path, names=("one",)) / "one"
     for number in range(6):

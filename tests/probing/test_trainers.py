@@ -177,5 +177,5 @@ def test_without_lightning_the_error_names_it(monkeypatch):
 
 def test_without_transformers_the_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[hub\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'transformers"):
         RankMonitor(TOKENS).transformers()

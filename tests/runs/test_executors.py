@@ -78,7 +78,7 @@ def test_a_dashboard_needs_bokeh(monkeypatch):
 
 def test_a_cluster_needs_its_extra(monkeypatch):
     monkeypatch.setattr(cluster, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[cluster\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'dask"):
         rows(ClusterExecutor("local:1"), [Cube(number=1)])
 
 

@@ -63,7 +63,7 @@ def test_parquet_columns_about_which_kinds_disagree(tmp_path):
 
 def test_parquet_needs_its_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(record_files, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'pyarrow"):
         write_records(CUBES, tmp_path / "rows.parquet")
 
 

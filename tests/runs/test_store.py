@@ -296,7 +296,7 @@ def test_a_database_that_is_not_on_the_server(postgres):
 
 def test_postgres_needs_its_extra(monkeypatch):
     monkeypatch.setattr(locations_module, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[postgres\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'psycopg"):
         Store.open("postgresql://127.0.0.1/results")
 
 

@@ -151,7 +151,7 @@ def test_measure_tries_every_method_before_it_gives_an_interval():
 
 def test_a_frame_needs_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[frames\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'pandas"):
         batch_of_six().to_frame()
 
 

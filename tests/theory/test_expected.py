@@ -161,7 +161,7 @@ def test_answers_are_short_and_can_be_drawn(answer, tmp_path):
 @pytest.mark.parametrize("answer", ANSWERS, ids=["law", "heads", "error"])
 def test_without_pandas_to_frame_says_how_to_install_it(answer, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headwise\[frames\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'pandas"):
         answer.to_frame()
 
 

@@ -22,6 +22,9 @@ from headwise.errors import UnreadableFileError
 #: The side that pictures are scaled to, unless given.
 IMAGE_SIZE = 32
 
+#: Of two kinds of files in a folder, the rarer one is left out up to this share of the other.
+RARE = 0.1
+
 SourceKind = Literal["digits", "pictures", "text", "array", "batches", "function"]
 
 
@@ -55,7 +58,8 @@ def read_source(
 
     Args:
         source: "digits"; a file of an array, a text or an image; a folder of images or texts, in
-            subfolders if there are classes; PACKAGE:FUNCTION; an array or tensor; a DataLoader, a
+            subfolders if there are classes (a few texts among images, or images among texts, are
+            left out); PACKAGE:FUNCTION; an array or tensor; a DataLoader, a
             Dataset or other batches; text (a string with line breaks, or a list of strings).
         most: The most files of a folder, and samples of batches, that are read. Files are taken
             at equal distances through their sorted names, so that all subfolders are seen.
@@ -118,21 +122,33 @@ def _exists(path: Path) -> bool:
 
 
 def _of_folder(folder: Path, most: int, size: int) -> Source:
-    """Pictures, or else texts; where there are subfolders, they name the classes."""
+    """Pictures or texts; where there are subfolders, they name the classes."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    pictures = evenly([path for path in files if path.suffix.lower() in PICTURES], most)
-    texts = evenly([path for path in files if path.suffix.lower() in TEXTS], most)
-    if pictures:
-        images = image_files(pictures, size, size)
-        return Source("pictures", str(folder), images, labels=_classes(folder, pictures))
+    pictures = [path for path in files if path.suffix.lower() in PICTURES]
+    texts = [path for path in files if path.suffix.lower() in TEXTS]
+    _refuse_both(folder, len(pictures), len(texts))
+    if len(pictures) > len(texts):
+        read = evenly(pictures, most)
+        images = image_files(read, size, size)
+        return Source("pictures", str(folder), images, labels=_classes(folder, read))
     if texts:
-        read = tuple(map(read_text, texts))
-        return Source("text", str(folder), texts=read, labels=_classes(folder, texts))
+        read = evenly(texts, most)
+        contents = tuple(map(read_text, read))
+        return Source("text", str(folder), texts=contents, labels=_classes(folder, read))
     got = f"{len(files)} other files" if files else "an empty folder"
     raise UnreadableFileError(
         f"expected images or texts in {folder}, got {got}",
         hint=f"files should end in {', '.join((*PICTURES, *TEXTS))}",
     )
+
+
+def _refuse_both(folder: Path, pictures: int, texts: int) -> None:
+    """Refuse a folder of images and texts, unless one kind is rare, such as a README."""
+    if min(pictures, texts) > RARE * max(pictures, texts):
+        raise UnreadableFileError(
+            f"expected images or texts in {folder}, got {pictures} images and {texts} texts",
+            hint="pass a folder that holds one kind",
+        )
 
 
 def _classes(folder: Path, files: Sequence[Path]) -> list[str | None] | None:
