@@ -38,8 +38,8 @@ def test_the_ranks_are_those_of_the_models_own_weights_without_padding(family, p
             ranks.append((values >= 1e-8).sum(-1).double().mean() / kept.sum())
             shares = values / values.sum(-1, keepdim=True)
             effective.append(torch.special.entr(shares).sum(-1).exp().mean() / kept.sum())
-        assert row.rank == pytest.approx(float(sum(ranks)) / 2)
-        assert row.effective_rank == pytest.approx(float(sum(effective)) / 2, rel=1e-5)
+        assert row.rank_ratio == pytest.approx(float(sum(ranks)) / 2)
+        assert row.effective_rank_ratio == pytest.approx(float(sum(effective)) / 2, rel=1e-5)
 
 
 def test_shared_layers_are_one_row_for_each_depth_and_do_not_stop_training():
@@ -56,17 +56,17 @@ def test_maps_are_counted_from_the_dtype_floor():
     for row, weights in zip(rows, own_weights("bloom", "none"), strict=True):
         values = torch.linalg.svdvals(weights.double())
         counted = values >= 7 * torch.finfo(torch.float32).eps * values[..., :1]
-        assert row.rank == pytest.approx(float(counted.sum(-1).double().mean()) / 7)
+        assert row.rank_ratio == pytest.approx(float(counted.sum(-1).double().mean()) / 7)
 
 
 def test_sinks_and_half_precision_give_counts():
     rows = RankMonitor(inputs("gpt_oss"))(tiny(transformers, "gpt_oss"))
-    assert all(0 < row.rank <= 1 for row in rows)
+    assert all(0 < row.rank_ratio <= 1 for row in rows)
     model, given = tiny(transformers, "bert").bfloat16(), inputs("bert")
     for row, view in zip(RankMonitor(given)(model), views(model, **given).values(), strict=True):
         assert view.queries.dtype == torch.bfloat16
         counted = (torch.linalg.svdvals(view.matrix()) >= 1e-8).sum(-1).double().mean()
-        assert row.rank == pytest.approx(float(counted) / 7)
+        assert row.rank_ratio == pytest.approx(float(counted) / 7)
 
 
 def test_a_look_leaves_mode_and_gradients():
@@ -91,7 +91,7 @@ def test_a_collapse_is_noticed():
             layer.attention.self.query.bias.zero_()
     with pytest.warns(CollapseWarning, match=r"layer 'bert\.encoder\.layer\.\d.*to 0\.143$"):
         rows = monitor(model)
-    assert [row.rank for row in rows] == pytest.approx([1 / 7] * 2)
+    assert [row.rank_ratio for row in rows] == pytest.approx([1 / 7] * 2)
     assert monitor.should_stop
 
 
@@ -111,13 +111,13 @@ def test_a_collapse_from_nearly_uniform_attention_is_noticed():
     torch.manual_seed(0)
     model = transformers.BertForSequenceClassification(config)
     monitor = RankMonitor({"input_ids": torch.randint(100, (4, 12))}, every=1, on_collapse="stop")
-    assert monitor(model)[0].effective_rank < 2 / 12
+    assert monitor(model)[0].effective_rank_ratio < 2 / 12
     monitor(model)
     assert not monitor.should_stop
     with torch.no_grad():
         for name, value in model.named_parameters():
             if ".query." in name:
                 value.zero_()
-    with pytest.warns(CollapseWarning, match=r"rank fell from 1.000 to 0.083"):
+    with pytest.warns(CollapseWarning, match=r"rank . tokens fell from 1.000 to 0.083"):
         monitor(model)
     assert monitor.should_stop

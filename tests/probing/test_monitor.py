@@ -20,10 +20,10 @@ def test_the_rank_is_that_of_the_layers_matrices():
     layer = mha(HeadGeometry.standard(8, heads=2)).double()
     (row,) = RankMonitor(TOKENS.double())(layer)
     values = torch.linalg.svdvals(layer.matrix(TOKENS.double()).detach())
-    assert row.rank == pytest.approx(float((values >= 1e-8).sum(-1).double().mean()) / 7)
+    assert row.rank_ratio == pytest.approx(float((values >= 1e-8).sum(-1).double().mean()) / 7)
     shares = values / values.sum(-1, keepdim=True)
     effective = torch.special.entr(shares).sum(-1).exp().mean()
-    assert row.effective_rank == pytest.approx(float(effective) / 7, rel=1e-6)
+    assert row.effective_rank_ratio == pytest.approx(float(effective) / 7, rel=1e-6)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
@@ -46,7 +46,7 @@ def test_a_fused_encoder_is_read_too():
     monitor = RankMonitor(TOKENS)
     (row,) = monitor(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval())
     assert row.layer == "layers.0.self_attn"
-    assert 0 < row.rank <= 1
+    assert 0 < row.rank_ratio <= 1
 
 
 def test_a_plain_loop_is_looked_at_every_few_steps_and_left_as_it_was():
@@ -85,7 +85,7 @@ def test_a_collapse_warns_once_and_stops_if_asked():
     monitor(layer)
     assert not monitor.should_stop
     collapse(layer)
-    with pytest.warns(CollapseWarning, match=r"at step 1: .* rank from 0\.\d+ to 0.143"):
+    with pytest.warns(CollapseWarning, match=r"at step 1: .* rank . tokens from 0\.\d+ to 0.143"):
         monitor(layer)
     assert monitor.should_stop
     monitor(layer)  # a second warning would be an error here

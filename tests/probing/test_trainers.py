@@ -70,7 +70,11 @@ def test_a_hugging_face_trainer_looks_before_the_first_step_and_reports_each_loo
         loss_due.append(driven.control.should_log)
     assert [step for step, _ in driven.recorder.seen] == [0, 2, 4]
     assert [row["step"] for row in driven.state.log_history] == [0, 2, 4]
-    names = {f"{kind}/blocks.{i}.attention" for kind in ("rank", "effective_rank") for i in (0, 1)}
+    names = {
+        f"{kind}/blocks.{i}.attention"
+        for kind in ("rank_ratio", "effective_rank_ratio")
+        for i in (0, 1)
+    }
     assert all(set(logs) - {"epoch"} == names for _, logs in driven.recorder.seen)
     assert loss_due == [False, True, False, True]  # the trainer still logs its loss
     assert not driven.control.should_training_stop
@@ -135,11 +139,13 @@ def test_a_real_hugging_face_trainer_logs_the_ranks_of_a_real_model(tmp_path):
         model, arguments, train_dataset=data, callbacks=[kept, monitor.transformers()]
     )
     trainer.train()
-    ranked = [step for step, logs in kept.seen if any(name.startswith("rank/") for name in logs)]
+    ranked = [
+        step for step, logs in kept.seen if any(name.startswith("rank_ratio/") for name in logs)
+    ]
     assert ranked == [0, 2, 4, 6]
     assert [step for step, logs in kept.seen if "loss" in logs] == [3, 6]
     in_history = [
-        row["step"] for row in trainer.state.log_history if any("rank/" in n for n in row)
+        row["step"] for row in trainer.state.log_history if any("rank_ratio/" in n for n in row)
     ]
     assert in_history == ranked
 

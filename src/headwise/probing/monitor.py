@@ -43,19 +43,19 @@ class LayerRank:
     Args:
         step: The training step.
         layer: The name of the layer.
-        rank: Singular values of at least 1e-8 of the exact attention matrix, over the tokens.
-        effective_rank: The effective rank, over the tokens.
+        rank_ratio: Rank / tokens: singular values of the exact attention matrix of at least 1e-8.
+        effective_rank_ratio: Effective rank / tokens.
         tokens: The mean number of tokens.
 
     Example:
         >>> LayerRank(0, "encoder", 0.98, 0.31).as_metrics()
-        {'rank/encoder': 0.98, 'effective_rank/encoder': 0.31}
+        {'rank_ratio/encoder': 0.98, 'effective_rank_ratio/encoder': 0.31}
     """
 
     step: int
     layer: str
-    rank: float
-    effective_rank: float
+    rank_ratio: float
+    effective_rank_ratio: float
     tokens: float = 0.0
 
     @property
@@ -66,12 +66,15 @@ class LayerRank:
         0.1
         """
         least = 1 / self.tokens if self.tokens else 0.0
-        return round(max(0.0, self.effective_rank - least), 12)
+        return round(max(0.0, self.effective_rank_ratio - least), 12)
 
     def as_metrics(self) -> dict[str, float]:
         """The two numbers by name, as loggers take them."""
         name = self.layer or "layer"
-        return {f"rank/{name}": self.rank, f"effective_rank/{name}": self.effective_rank}
+        return {
+            f"rank_ratio/{name}": self.rank_ratio,
+            f"effective_rank_ratio/{name}": self.effective_rank_ratio,
+        }
 
 
 class RankMonitor:
@@ -186,8 +189,13 @@ class RankMonitor:
             BadInputError: If the file cannot be written.
         """
         panels = [
-            Panel("Rank", "step", "rank / tokens", self._curves("rank")),
-            Panel("Effective rank", "step", "rank / tokens", self._curves("effective_rank")),
+            Panel("Rank", "step", "rank / tokens", self._curves("rank_ratio")),
+            Panel(
+                "Effective rank",
+                "step",
+                "effective rank / tokens",
+                self._curves("effective_rank_ratio"),
+            ),
         ]
         return save(draw(panels), file)
 
@@ -226,7 +234,7 @@ class RankMonitor:
 
     def _judge(self, row: LayerRank) -> None:
         first = self._first.setdefault(row.layer, row)
-        fallen = row.rank < self.collapse * first.rank
+        fallen = row.rank_ratio < self.collapse * first.rank_ratio
         lost = first.above_one - row.above_one
         fallen |= row.above_one < self.collapse * first.above_one and lost >= NOTICEABLE
         if not fallen or row.layer in self._fallen:
@@ -235,9 +243,9 @@ class RankMonitor:
         if self.on_collapse == "ignore":
             return
         warnings.warn(
-            f"layer {row.layer!r} collapsed at step {row.step}: of the tokens, its rank fell from "
-            f"{first.rank:.3f} to {row.rank:.3f}, its effective rank from "
-            f"{first.effective_rank:.3f} to {row.effective_rank:.3f}",
+            f"layer {row.layer!r} collapsed at step {row.step}: rank / tokens fell from "
+            f"{first.rank_ratio:.3f} to {row.rank_ratio:.3f}, effective rank / tokens from "
+            f"{first.effective_rank_ratio:.3f} to {row.effective_rank_ratio:.3f}",
             CollapseWarning,
             stacklevel=4,
         )
