@@ -32,7 +32,7 @@ def test_files_of_images_and_labels_are_read_and_the_best_is_named(capsys, tmp_p
     files = (str(tmp_path / "x.npy"), "--labels", str(tmp_path / "y.npy"))
     code, out, _ = said(capsys, *files, *SMALL)
     assert code == 0
-    assert "lowest predicted error rate after 16 steps" in out
+    assert "lowest error rate after 16 steps" in out
 
 
 def test_the_answer_fits_100_columns(capsys):

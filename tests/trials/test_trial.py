@@ -1,6 +1,7 @@
 """Trials of built-in and of own models, at the smallest scale."""
 
 import json
+import math
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ from headwise.geometry import HeadGeometry
 from headwise.models import EncoderStack
 from headwise.training import Settings
 from headwise.trials import splits, trial, trial_of, usual
+from headwise.trials.constants import constant_error, constant_loss
 from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.prediction import SURPRISE, predict
 from headwise.trials.result import Entrant, Trial
@@ -42,6 +44,25 @@ def test_candidates_that_stopped_early_come_with_a_warning():
     assert "Geometries that stopped early are predicted" in str(found)
     alone = Trial((whole,), "error rate", 20, (10, 20), curves[:1], True)
     assert "predicted from" not in str(alone) and "not reliable" not in str(alone)
+
+
+def test_a_trial_that_learns_nothing_names_no_winner():
+    entrant = Entrant(PAIR[0], 20, 0.7040, 0.7040, 0.01, 0.9, 256, 32, True)
+    rest = ("loss", 20, (20,), (((0.7040, 0.7040),),), True)
+    guessed = Trial((entrant,), *rest, constant=0.6931)
+    assert str(guessed).startswith("Nothing was learned: no geometry has a lower loss after 20 ")
+    assert "a constant prediction, 0.6931" in str(guessed) and "belong" in str(guessed)
+    assert repr(guessed) == "Trial(nothing learned by 1 after 20 steps)"
+    for constant in (0.71, None):
+        assert "has the lowest loss" in str(Trial((entrant,), *rest, constant=constant))
+
+
+def test_a_trial_knows_what_a_constant_prediction_scores():
+    assert constant_error(torch.tensor([1, 1, 0, 1])) == 0.25
+    assert constant_loss([torch.tensor([0, 1, -100])]) == pytest.approx(math.log(2))
+    numbers = torch.tensor([[0.0, 3.0], [1.0, 0.0]])
+    assert constant_loss([numbers[:1], numbers[1:]]) == pytest.approx(1.5)
+    assert trial(IMAGES, LABELS, **SMALL).constant == constant_error(LABELS)
 
 
 def test_an_answer_before_a_quarter_of_the_training_comes_with_a_warning():

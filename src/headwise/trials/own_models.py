@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry
+from headwise.trials.constants import constant_loss
 from headwise.trials.prediction import refuse_one_seed
 from headwise.whole_files import read_checkpoint, write_checkpoint
 
@@ -81,6 +82,11 @@ class OwnRunner:
         self.runs: dict[tuple[str, int], _OwnRun] = {}
         self.aside = {seed: self._set_aside(seed) for seed in self.seeds}
         self.parameters = self._counted()
+
+    @property
+    def constant(self) -> float:
+        """The loss of the best constant prediction on the batches set aside."""
+        return constant_loss([targets for pairs in self.aside.values() for _, targets in pairs])
 
     def train(self, names: Sequence[str], until: int) -> dict[str, list[float]]:
         """Train these candidates up to a step; their losses by seed."""

@@ -16,6 +16,7 @@ from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry
 from headwise.models import Decoder, EncoderStack, Images, Style, TextClassifier, ViTClassifier
 from headwise.randomness import stream
+from headwise.trials.constants import constant_error, constant_loss
 from headwise.whole_files import read_checkpoint, write_checkpoint
 
 Kind = Literal["images", "ids", "next-token"]
@@ -59,6 +60,13 @@ class Problem:
     def measure(self) -> str:
         """What the score is; lower is better."""
         return "loss" if self.kind == "next-token" else "error rate"
+
+    @property
+    def constant(self) -> float:
+        """The score of the best constant prediction."""
+        if self.labels is None:
+            return constant_loss([self.inputs])
+        return constant_error(self.labels)
 
     @property
     def advised_task(self) -> Literal["next-token", "classify"]:

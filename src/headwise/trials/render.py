@@ -33,10 +33,21 @@ BARS = 1.645
 def verdict(found: Trial) -> str:
     """The answer in one sentence."""
     best = found.best
+    if not found.learned:
+        return (
+            f"Nothing was learned: no geometry has a lower {found.measure} after "
+            f"{found.full:,} steps than a constant prediction, {found.constant:.4f}."
+        )
     return (
-        f"{name_of(best.geometry)} ({_named_by(found)}) has the lowest predicted {found.measure} "
+        f"{name_of(best.geometry)} ({_named_by(found)}) has the lowest {_scored(found)} "
         f"after {found.full:,} steps. It is the best with probability {best.probability:.2f}."
     )
+
+
+def _scored(found: Trial) -> str:
+    """What the scores are: measured if every geometry was trained to the end."""
+    measured = found.finished and all(one.steps == found.full for one in found.entrants)
+    return found.measure if measured else f"predicted {found.measure}"
 
 
 def _named_by(found: Trial) -> str:
@@ -48,6 +59,11 @@ def _named_by(found: Trial) -> str:
 def remarks(found: Trial) -> list[str]:
     """What a reader must know besides."""
     lines = []
+    if not found.learned:
+        lines.append(
+            "Train for more steps or at another rate, or check that inputs and targets belong "
+            "together. The order of the geometries means nothing."
+        )
     last = found.steps[-1]
     if not found.finished and last < found.full:
         lines.append(
@@ -83,7 +99,7 @@ def remarks(found: Trial) -> list[str]:
 
 def table(found: Trial) -> Table:
     """One row for each geometry, the lowest predicted score first."""
-    columns = ("geometry", "steps", f"predicted {found.measure}", "probability best")
+    columns = ("geometry", "steps", _scored(found), "probability best")
     rows = tuple(
         (
             name_of(one.geometry),
@@ -193,7 +209,7 @@ def _front(axes: Axes, found: Trial) -> None:
     axes.set_xlim(low, high * (high / low) ** 0.45)
     axes.margins(y=0.15)
     axes.set_xlabel("KV cache bytes per token and layer")
-    axes.set_ylabel(f"predicted {found.measure}")
+    axes.set_ylabel(_scored(found))
     axes.set_title("Score against cost", loc="left")
     axes.text(
         0.02,

@@ -58,6 +58,7 @@ class Trial:
         curves: For each entrant, in order, its scores by look and seed. Those that were stopped
             have the first seed only.
         finished: False if time ran out first.
+        constant: The score of the best constant prediction, None if unknown.
 
     Example:
         >>> one = Entrant(HeadGeometry.free(8, 1, 8), 10, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
@@ -74,6 +75,12 @@ class Trial:
     steps: tuple[int, ...]
     curves: tuple[tuple[tuple[float, ...], ...], ...]
     finished: bool
+    constant: float | None = None
+
+    @property
+    def learned(self) -> bool:
+        """Whether some geometry is predicted to do better than a constant prediction."""
+        return self.constant is None or self.best.predicted < self.constant
 
     @property
     def best(self) -> Entrant:
@@ -82,6 +89,8 @@ class Trial:
 
     def __repr__(self) -> str:
         best = self.best
+        if not self.learned:
+            return f"Trial(nothing learned by {len(self.entrants)} after {self.full:,} steps)"
         score = f"predicted {self.measure} {best.predicted:.4g} ± {best.error:.2g}"
         named = f"{name_of(best.geometry)} is best of {len(self.entrants)}"
         return f"Trial({named}, {score} after {self.full:,} steps)"
@@ -142,6 +151,7 @@ class Trial:
             "measure": self.measure,
             "full_steps": self.full,
             "finished": self.finished,
+            "constant": self.constant,
             "looks": list(self.steps),
             "entrants": [
                 {
@@ -168,7 +178,11 @@ def _plain(score: float) -> float | None:
 
 
 def answer(
-    standing: Standing, candidates: Mapping[str, HeadGeometry], full: int, measure: str
+    standing: Standing,
+    candidates: Mapping[str, HeadGeometry],
+    full: int,
+    measure: str,
+    constant: float | None = None,
 ) -> Trial:
     """Turn the standing of a race into a trial's answer."""
     found = standing.predictions(full)
@@ -199,7 +213,7 @@ def answer(
         )
     curves = tuple(tuple(map(tuple, standing.scores(name))) for name in order)
     steps = tuple(standing.steps)
-    return Trial(tuple(entrants), measure, full, steps, curves, not standing.stopped)
+    return Trial(tuple(entrants), measure, full, steps, curves, not standing.stopped, constant)
 
 
 def _dominates(one: Sequence[float | int], other: Sequence[float | int]) -> bool:

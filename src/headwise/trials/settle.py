@@ -124,7 +124,7 @@ def trial(
     sizes = {"seeds": seeds, "steps": steps, "batch": batch, "rate": float(rate)}
     identity = f"{ORDER}: {problem.identity} {list(entrants)} {width} {sizes}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress, prior=prior)
-    contest = _Contest(entrants, seeds, steps, problem.measure, limits, folder)
+    contest = _Contest(entrants, seeds, steps, problem.measure, limits, folder, problem.constant)
     if cluster is None:
         return contest.settled(partial(_ensembles, problem, contest, device, sizes))
     return contest.settled_on(cluster, device, partial(_built_in_spec, problem, sizes))
@@ -194,10 +194,11 @@ def trial_of(
     told = [one for one in (build, batches) if isinstance(one, str)]
     identity = f"{ORDER}: {list(entrants)} {training} {told}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress)
-    contest = _Contest(entrants, training.seeds, training.steps, "loss", limits, folder)
     own = partial(OwnRunner, entrants, _function(build), _function(batches), training)
     with working_directory_importable():
-        own()  # refuses models and batches that cannot be trained, before a cluster is asked
+        # Refuses models and batches that cannot be trained, before a cluster is asked.
+        constant = own().constant
+        contest = _Contest(entrants, training.seeds, steps, "loss", limits, folder, constant)
         if cluster is None:
             return contest.settled(lambda seeds: own(seeds=seeds, folder=contest.place))
     _refuse_functions(told)
@@ -214,6 +215,7 @@ class _Contest:
     measure: str
     limits: Limits
     folder: Path | str | None
+    constant: float
 
     @property
     def place(self) -> Path | None:
@@ -224,7 +226,7 @@ class _Contest:
         first, others = self.seeds[:1], self.seeds[1:]
         repeats = Repeats(len(others), partial(runner, others))
         standing = race(runner(first), list(self.entrants), self.steps, self.limits, repeats)
-        return answer(standing, self.entrants, self.steps, self.measure)
+        return answer(standing, self.entrants, self.steps, self.measure, self.constant)
 
     def settled_on(
         self, cluster: str, device: str, spec_in: Callable[[Path], Callable[..., TrainCandidate]]
