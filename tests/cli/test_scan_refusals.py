@@ -224,16 +224,21 @@ def test_no_bar_of_another_library_is_shown(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_folder_without_a_tokenizer_is_refused_for_text_alone(capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("family", "absent"),
+    [("bert", "(no tokenizer.json or vocab.txt)"), ("llama", "(no tokenizer.json")],
+)
+def test_a_folder_without_a_tokenizer_is_refused_for_text_alone(capsys, tmp_path, family, absent):
     from hugging_face.tiny_models import tiny
 
-    folder, words, ids = tmp_path / "tinybert", tmp_path / "words.txt", tmp_path / "ids.txt"
-    tiny(transformers, "bert").bert.save_pretrained(folder)
+    folder, words, ids = tmp_path / "tiny", tmp_path / "words.txt", tmp_path / "ids.txt"
+    tiny(transformers, family).base_model.save_pretrained(folder)
     words.write_text("It was the best of times, it was the worst of times.")
     ids.write_text("2 3 4 2 3")
+    capsys.readouterr()  # transformers shows a bar while it saves
     code, printed = run(capsys, "scan", folder, "--text", words)
     assert (code, len(printed.err.splitlines())) == (1, 1)
-    assert "contains no tokenizer (no tokenizer.json or vocab.txt)" in printed.err
+    assert f"contains no tokenizer {absent}" in printed.err
     assert "save the tokenizer there, or pass --ids" in printed.err
     assert run(capsys, "scan", folder, "--ids", ids)[0] == 0
     assert run(capsys, "scan", folder, "--random", "--length", "8")[0] == 0

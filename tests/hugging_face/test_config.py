@@ -179,3 +179,9 @@ def test_a_config_without_end_is_refused():
         pytest.skip("needs /dev/zero")
     with pytest.raises(UnreadableFileError, match="expected a config of at most"):
         read_config("/dev/zero")
+
+
+def test_a_config_that_is_no_json_says_where(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "llama",\n]')
+    with pytest.raises(UnreadableFileError, match=r"is not JSON: .* at line 2, column 1; pass a"):
+        read_config(tmp_path / "config.json")

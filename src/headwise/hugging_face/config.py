@@ -157,14 +157,27 @@ def read_fields(path: Path) -> dict[str, Any]:
         raise UnreadableFileError(
             f"{path} cannot be opened ({error.strerror})", hint="check the path and its permissions"
         ) from None
-    except (ValueError, RecursionError):
-        raise UnreadableFileError(f"{path} is not JSON", hint="pass a config.json") from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFileError(
+            f"{path} is not JSON{where_not_json(error)}", hint="pass a config.json"
+        ) from None
     if not isinstance(raw, dict):
         raise UnreadableFileError(
             f"{path}: expected a JSON object, got a {type(raw).__name__}",
             hint="pass a config.json",
         )
     return raw
+
+
+def where_not_json(error: Exception) -> str:
+    """Return where a text stops being JSON, if the error says so.
+
+    >>> where_not_json(json.JSONDecodeError("Expecting value", "{", 1))
+    ': Expecting value at line 1, column 2'
+    """
+    if not isinstance(error, json.JSONDecodeError):
+        return ""
+    return f": {error.msg} at line {error.lineno}, column {error.colno}"
 
 
 def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,9 @@ from headwise.memory import available_bytes, readable_bytes
 #: A model on the hub: a name, or an owner and a name.
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 
+#: Files that a tokenizer may be saved in.
+TOKENIZER_FILE = re.compile(r"tokenizer|vocab|merges|spiece|sentencepiece|.*\.model$")
+
 #: How long to wait for the hub.
 HUB_SECONDS = 5.0
 
@@ -128,10 +131,17 @@ def load_model(
 
 def load_tokenizer(source: Source, hint: str = "save the tokenizer there") -> Any:
     """Load the tokenizer of a model, or raise BadInputError with this hint if it has none."""
-    found = from_pretrained(source, transformers().AutoTokenizer, "a tokenizer")
+    folder = source.folder if source.gguf is None else None
+    try:
+        found = from_pretrained(source, transformers().AutoTokenizer, "a tokenizer")
+    except BadInputError:
+        if folder is None or any(TOKENIZER_FILE.match(each.name) for each in folder.iterdir()):
+            raise
+        raise BadInputError(
+            f"{source.place!r} contains no tokenizer (no tokenizer.json)", hint=hint
+        ) from None
     # transformers makes up an empty one if its files are missing. Some models need no files.
     names = sorted(set(getattr(found, "vocab_files_names", {}).values()))
-    folder = source.folder if source.gguf is None else None
     if names and folder is not None and not any((folder / name).exists() for name in names):
         raise BadInputError(
             f"{source.place!r} contains no tokenizer (no {' or '.join(names)})", hint=hint

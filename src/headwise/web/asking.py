@@ -240,10 +240,13 @@ def _renamed(error: HeadwiseError, files: list[Upload], folder: Path) -> BadInpu
 
 
 def _config(file: Upload) -> dict[str, Any]:
+    from headwise.hugging_face.config import where_not_json
+
     try:
         found = json.loads(file.place.read_bytes())
-    except (ValueError, RecursionError):
-        raise BadInputError(f"{file.name} is not JSON", hint="drop a config.json") from None
+    except (ValueError, RecursionError) as error:
+        where = where_not_json(error)
+        raise BadInputError(f"{file.name} is not JSON{where}", hint="drop a config.json") from None
     if not isinstance(found, dict):
         raise BadInputError(
             f"expected an object in {file.name}, got {type(found).__name__}",
