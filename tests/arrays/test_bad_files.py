@@ -138,7 +138,8 @@ def test_unknown_endings_say_what_the_file_is(tmp_path):
         written(tmp_path / "a", write_npy), r"ends in ''.*NumPy array; rename it to a\.npy"
     )
     assert_refused(
-        written(tmp_path / "a.csv", lambda p: p.write_text("1,2")), "looks like text; save"
+        written(tmp_path / "a.csv", lambda p: p.write_text("1,2")),
+        r"looks like text; convert it: numpy\.save\('a\.npy', numpy\.loadtxt\('a\.csv', ",
     )
 
 

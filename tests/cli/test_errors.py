@@ -104,6 +104,7 @@ def test_large_whole_numbers_are_measured_if_float64_has_them(headwise, saved):
         (("--queries", "A", "--keys", "A", "--name", "a"), "pass --queries-name or --keys-name"),
         (("A", "--bogus"), "No such option: --bogus"),
         (("A", "B"), "see headwise rank --help"),
+        (("A", "--mask"), "Option '--mask' requires an argument; see headwise rank --help"),
     ],
 )
 def test_options_that_do_not_go_together(headwise, saved, arguments, words):

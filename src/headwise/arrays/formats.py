@@ -41,6 +41,9 @@ class Content:
     advice: str = f"save the array in one of {READABLE}"
 
 
+#: Tables of numbers as text, and what stands between two numbers.
+TABLES = {".csv": ",", ".tsv": "\t"}
+
 _DAMAGED = "copy it or save it again"
 
 # Pickles of protocol 2 and above begin with 0x80 and the protocol. Older versions of torch.save
@@ -107,6 +110,10 @@ def _promised(path: Path) -> Format | None:
 
 
 def _way_out(path: Path, content: Content) -> str:
+    delimiter = TABLES.get(path.suffix.lower())
+    if delimiter and content.format is None:
+        read = f"numpy.loadtxt({path.name!r}, delimiter={delimiter!r}, skiprows=1)"
+        return f"convert it: numpy.save({path.with_suffix('.npy').name!r}, {read})"
     if content.format is None:
         return content.advice
     return f"rename it to {path.with_suffix(content.format.endings[0]).name}"

@@ -132,7 +132,9 @@ def _answered(arguments: list[str]) -> int:
         complain("stopped")
         return 130
     except typer.TyperException as error:
-        complain(_renamed(error) or _plain(error.format_message()) + _where_to_read(error))
+        complain(
+            _renamed(error) or _plain(error.format_message()) + _where_to_read(error, arguments)
+        )
         return error.exit_code
 
 
@@ -148,10 +150,12 @@ def _plain(message: str) -> str:
     return message.replace("Value error, ", "").rstrip(".")
 
 
-def _where_to_read(error: typer.TyperException) -> str:
+def _where_to_read(error: typer.TyperException, arguments: list[str]) -> str:
     """Point to the help of the verb; our own usage errors already say what to do."""
     context = getattr(error, "ctx", None)
     if context is None:
-        return ""
+        # Typer does not say of which verb an option lacks its value.
+        lacks_value = type(error).__name__ == "BadOptionUsage"
+        return f"; see headwise {arguments[0]} --help" if lacks_value else ""
     end = "" if error.format_message().endswith("?") else ";"
     return f"{end} see {context.command_path} --help"
