@@ -320,5 +320,7 @@ def logit_error(
     """Return η: the stated error of the log-weights plus that of storing them."""
     eta = source.row_error.to(row_reach.device)
     if source.dtype != torch.float64:
-        eta = eta + unit_roundoff(source.dtype) * row_reach
+        # Half precision loses up to 3e-8 of a small log-weight, and some hardware all of it.
+        lost = torch.finfo(source.dtype).smallest_normal
+        eta = eta + unit_roundoff(source.dtype) * row_reach + lost
     return eta
