@@ -15,7 +15,8 @@ from torch import Tensor
 
 from headwise.attention.grid import Grid
 from headwise.attention.mask_arguments import MaskLike, as_mask
-from headwise.attention.masks import EVERYTHING, Everything
+from headwise.attention.masks import EVERYTHING, Additive, Both, Everything, Mask
+from headwise.checks import positive
 from headwise.errors import BadInputError, ParameterError
 from headwise.shapes import Float, Int
 from headwise.spectra import LogWeights
@@ -101,6 +102,7 @@ def logits(
 
     Raises:
         BadInputError: Shapes do not fit, or a row masks every key.
+        ParameterError: The temperature or the softcap is not a positive number.
 
     Example:
         >>> logits(torch.ones(1, 4), torch.ones(2, 4), temperature=2.0).values
@@ -115,31 +117,55 @@ def logits(
         return LogWeights(scaled, error=product_error(queries, keys, temperature))
     bend = 0.0
     if softcap is not None:
+        softcap = positive("`softcap`", softcap, example=50.0)
         scaled = softcap * torch.tanh(scaled / softcap)
         # tanh has slope at most one; division, tanh and product round four times at most.
         bend = 4 * unit_roundoff(torch.float64) * softcap
-    values = mask.apply(scaled, Grid.whole(scaled.shape, scaled.device))
+    grid = Grid.whole(scaled.shape, scaled.device)
+    values = mask.apply(scaled, grid)
     refuse_masked_rows(values.amax(-1))
-    return LogWeights(values, error=logit_error(queries, keys, temperature, values) + bend)
+    rounded = unit_roundoff(torch.float64) * _added(mask, scaled, grid)
+    error = product_error(queries, keys, temperature) + rounded + bend
+    return LogWeights(values, error=error)
 
 
 def masked(weights: LogWeights, mask: MaskLike) -> LogWeights:
     """Apply a mask to logits, with a bound on the rounding of what it adds."""
-    exact = weights.values.double()
-    values = as_mask(mask).apply(exact, Grid.whole(exact.shape, exact.device))
+    exact, rule = weights.values.double(), as_mask(mask)
+    grid = Grid.whole(exact.shape, exact.device)
+    values = rule.apply(exact, grid)
     refuse_masked_rows(values.amax(-1))
-    kept = values.isfinite()
-    if torch.equal(values[kept], exact[kept]):
+    if not _adds(rule):
         return LogWeights(values.to(weights.dtype), weights.error)
     u, tiny = _storage(weights.dtype)
-    stored = u / (1 - u) * _reach(exact) + tiny
-    rounded = unit_roundoff(torch.float64) * _reach(values)
+    stored = u / (1 - u) * _reach(exact, exact.isfinite()) + tiny
+    rounded = unit_roundoff(torch.float64) * _added(rule, exact, grid)
     return LogWeights(values, weights.row_error + stored + rounded)
 
 
-def _reach(values: Tensor) -> Tensor:
-    """Return the largest finite number of each row, without its sign."""
-    return torch.where(values.isfinite(), values.abs(), 0.0).amax(-1)
+def _reach(values: Tensor, meant: Tensor) -> Tensor:
+    """Return the largest of the numbers of each row that are meant, without its sign."""
+    return torch.where(meant, values.abs(), 0.0).amax(-1)
+
+
+def _adds(mask: Mask) -> bool:
+    """Whether a mask adds other numbers than zero and minus infinity."""
+    if isinstance(mask, Both):
+        return _adds(mask.first) or _adds(mask.second)
+    return isinstance(mask, Additive) and bool(
+        ((mask.bias != 0) & (mask.bias > torch.finfo(mask.bias.dtype).min)).any()
+    )
+
+
+def _added(mask: Mask, values: Tensor, grid: Grid) -> Tensor:
+    """Return, for each row, the sum of the largest numbers that adding each bias rounds."""
+    if isinstance(mask, Both):
+        between = mask.first.apply(values, grid)
+        return _added(mask.first, values, grid) + _added(mask.second, between, grid)
+    if not _adds(mask):
+        return values.new_zeros(values.shape[:-1])
+    # A sum that overflows is meant to be a number, so the bound becomes infinite.
+    return _reach(mask.apply(values, grid), values.isfinite() & mask.allowed(grid))
 
 
 def softmax_matrix(
@@ -193,12 +219,6 @@ def hardmax_matrix(
     found = logits(queries, keys, temperature=1.0, mask=mask).values
     chosen = first_best(queries.double(), keys.double(), found).unsqueeze(-1)
     return torch.zeros_like(found).scatter_(-1, chosen, 1.0)
-
-
-def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tensor) -> Tensor:
-    """Bound the error of each row of computed logits, with one rounding for an added bias."""
-    rounded = unit_roundoff(torch.float64) * _reach(values)
-    return product_error(queries, keys, temperature) + rounded
 
 
 def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
