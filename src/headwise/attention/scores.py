@@ -41,19 +41,20 @@ class Ties:
 
     slack: Float[Tensor, "*batch n"]
     sizes: Float[Tensor, "*batch m"]
+    dtype: torch.dtype
 
     @classmethod
     def of(cls, queries: Tensor, keys: Tensor) -> Ties:
         """Make the ties of the scores q·k, computed in the dtype of queries and keys."""
-        sizes = torch.linalg.vector_norm(keys, dim=-1)
-        if queries.dtype not in (torch.float64, torch.float32):
-            return cls(queries.new_zeros(queries.shape[:-1]), sizes)
-        relative = (queries.shape[-1] + 4) * unit_roundoff(queries.dtype)
-        return cls(_SAFETY * relative * torch.linalg.vector_norm(queries, dim=-1), sizes)
+        sizes, dtype = _sizes(keys), queries.dtype
+        if dtype not in (torch.float64, torch.float32):
+            return cls(queries.new_zeros(queries.shape[:-1]), sizes, dtype)
+        relative = (queries.shape[-1] + 4) * unit_roundoff(dtype)
+        return cls(_SAFETY * relative * _sizes(queries), sizes, dtype)
 
     def allowance(self, rows: slice, winners: Int[Tensor, "*batch r"]) -> Float[Tensor, "*batch r"]:
         """Return the tolerance of these rows; ``winners`` are the keys with the largest scores."""
-        return self.slack[..., rows] * self.sizes.gather(-1, winners)
+        return (self.slack[..., rows] * self.sizes.gather(-1, winners)).to(self.dtype)
 
 
 def first_best(queries: Tensor, keys: Tensor, scores: Tensor) -> Int[Tensor, "*batch n"]:
@@ -217,6 +218,7 @@ def hardmax_matrix(
         tensor([[0., 1.]], dtype=torch.float64)
     """
     found = logits(queries, keys, temperature=1.0, mask=mask).values
+    refuse_overflow(found.amax(-1), found.dtype)
     chosen = first_best(queries.double(), keys.double(), found).unsqueeze(-1)
     return torch.zeros_like(found).scatter_(-1, chosen, 1.0)
 
@@ -249,10 +251,17 @@ def _norms(rows: Tensor) -> Tensor:
     # Asking a GPU would mean waiting for it, and there a second pass costs next to nothing.
     if norms.device.type == "cpu" and bool(((norms > _PLAIN) & (norms < 1 / _PLAIN)).all()):
         return norms
+    return _sizes(exact) + tiny
+
+
+def _sizes(rows: Tensor) -> Tensor:
+    """Return the norm of each row in float64, also of numbers whose squares leave its range."""
+    if rows.dtype != torch.float64:
+        return torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
     # Divided by the largest number of its row, no square overflows, and squares that underflow are
     # far below the rounding of the sum.
-    largest = exact.abs().amax(-1, keepdim=True).clamp(min=tiny)
-    return largest.squeeze(-1) * torch.linalg.vector_norm(exact / largest, dim=-1) + tiny
+    largest = rows.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).smallest_normal)
+    return largest.squeeze(-1) * torch.linalg.vector_norm(rows / largest, dim=-1)
 
 
 def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Tensor:
@@ -308,6 +317,17 @@ def checked_temperature(temperature: float | None, rank: int) -> float:
             "dimension; for the limit of zero use hardmax",
         )
     return temperature
+
+
+def refuse_overflow(row_maximum: Tensor, dtype: torch.dtype) -> None:
+    """Raise if the largest score of some row is no number: then several may have overflowed."""
+    lost = row_maximum.isnan() | (row_maximum == math.inf)
+    if bool(lost.any()):
+        wider = "" if dtype == torch.float64 else ", or pass float64"
+        raise BadInputError(
+            f"the scores q·k of {int(lost.sum())} queries overflow {str(dtype)[6:]}",
+            hint=f"divide the queries by their largest number{wider}",
+        )
 
 
 def refuse_masked_rows(row_maximum: Tensor) -> None:
