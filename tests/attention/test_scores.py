@@ -1,6 +1,7 @@
 """Logits, softmax and hardmax: degenerate cases, masks, error bounds, refusals."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from headwise.attention import (
     logits,
     softmax_matrix,
 )
+from headwise.attention.masks import Additive
+from headwise.attention.scores import masked
 from headwise.errors import BadInputError, ParameterError
-from headwise.spectra import count
+from headwise.spectra import LogWeights, count
 
 
 def gaussian(*shape, seed=0, dtype=torch.float64):
@@ -68,6 +71,11 @@ class TestTemperature:
         ):
             logits(gaussian(3, 4), gaussian(3, 4), temperature=bad)
 
+    @pytest.mark.parametrize("bad", [0.0, -30.0, math.nan, math.inf])
+    def test_a_softcap_is_a_positive_number(self, bad):
+        with pytest.raises(ParameterError, match="expected a positive `softcap`"):
+            logits(gaussian(3, 4), gaussian(3, 4), softcap=bad)
+
 
 def exact_logits(q, k, temperature):
     """The logits in 80-bit arithmetic, whose own error is 2000 times smaller."""
@@ -115,6 +123,45 @@ class TestErrorBound:
         found = logits(q, k, temperature=1e-5)
         assert found.values.abs().max() > 1e9
         assert 1e-7 < float(found.error.max()) < 1e-4
+
+    @settings(deadline=None, max_examples=60)
+    @given(
+        first=st.sampled_from([1e-3, 1.0, 1e16, 1e300]),
+        second=st.sampled_from([0.0, 1.0, 1e16, 1e300]),
+        scale=st.sampled_from([1e-3, 1.0, 1e16]),
+        seed=st.integers(0, 2**31),
+    )
+    def test_it_covers_the_rounding_of_every_bias(self, first, second, scale, seed):
+        products, one, other = (gaussian(5, 5, seed=seed + i) for i in range(3))
+        one, other = first * one, second * other - first * one
+        masks = Additive(one) & Causal() & Additive(other)
+        q, k = scale * products, torch.eye(5, dtype=torch.float64)
+        exact = [
+            [sum(map(Fraction, cell)) for cell in zip(*rows, strict=True)]
+            for rows in zip(*(x.tolist() for x in (q, one, other)), strict=True)
+        ]
+        for found in (
+            logits(q, k, temperature=1.0, mask=masks),
+            masked(LogWeights(q), masks),
+        ):
+            pairs = zip(found.values.tolist(), found.row_error.tolist(), exact, strict=True)
+            for i, (row, error, wanted) in enumerate(pairs):
+                for computed, meant in list(zip(row, wanted, strict=True))[: i + 1]:
+                    assert abs(Fraction(computed) - meant) <= Fraction(error) + Fraction(1, 10**320)
+
+    def test_a_sum_of_biases_that_overflows_is_not_certain(self):
+        large = torch.tensor([[-1.5e308, 0.0]], dtype=torch.float64)
+        weights = LogWeights(torch.tensor([[-1e308, 0.0]], dtype=torch.float64))
+        assert masked(weights, Additive(large) & Additive(-large)).row_error.tolist() == [math.inf]
+
+    def test_a_bias_that_rounding_hides_is_not_certain(self):
+        """Beside 1e16 a bias of 0.9 is lost, and without it all rows are equal."""
+        bias = 0.9 * torch.eye(2, dtype=torch.float64)
+        large = torch.full((2, 2), 1e16, dtype=torch.float64)
+        one = masked(LogWeights(large), bias)
+        both = logits(bias, bias / 0.9, temperature=1.0, mask=Additive(large) & Additive(-large))
+        for found in (count(one).item(), count(both).item()):
+            assert found.low <= 2 <= found.high
 
     def test_it_is_not_wildly_pessimistic(self):
         q, k = gaussian(50, 64), gaussian(50, 64, seed=1)

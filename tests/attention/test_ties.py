@@ -13,6 +13,7 @@ from headwise.attention import Causal, hardmax_matrix, hardmax_rank, streaming_a
 from headwise.attention import operator as operator_module
 from headwise.attention.scores import first_best, logits
 from headwise.attention.weighting import Hardmax, Heads, StraightThroughHardmax
+from headwise.errors import BadInputError
 from headwise.spectra.measuring import hardmax_rank as rank_of_logits
 
 DTYPES = [torch.float64, torch.float32]
@@ -104,3 +105,45 @@ def test_masked_scores_are_never_ties():
     queries, keys, _, _ = repeated(9, 4, 1, 3, torch.float64)
     scores = (queries @ keys.mT).masked_fill(torch.arange(9) < 5, -torch.inf)
     assert first_best(queries, keys, scores).tolist() == [5] * 9
+
+
+@pytest.mark.parametrize("width", [1, 7, 64, 2**20])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ascending_keys_are_no_chain_of_ties(dtype, width):
+    """Each key ties with the next one only, so the last but one wins."""
+    step = 8 * torch.finfo(dtype).eps
+    keys = (1 + step * torch.arange(200, dtype=torch.float64)).to(dtype).unsqueeze(-1)
+    queries = torch.tensor([[1.0], [-1.0]], dtype=dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operator_module, "CPU_TILE", (256, width))
+        assert streaming_argmax(queries, keys).tolist() == [198, 0]
+        assert int(hardmax_rank(queries, keys)) == 2
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(torch.float32, 1e25), (torch.float64, 1e200)])
+def test_huge_queries_and_keys_are_no_ties(dtype, scale):
+    one, huge = torch.eye(3, dtype=dtype), scale * torch.eye(3, dtype=dtype)
+    for queries, keys in ((one, huge), (huge, one)):
+        assert int(hardmax_rank(queries, keys)) == 3
+        assert torch.equal(hardmax_matrix(queries, keys), one.double())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [(torch.float16, 300.0), (torch.float32, 1e25), (torch.float64, 1e200)]
+)
+def test_scores_that_overflow_are_refused(dtype, size):
+    queries = torch.tensor([[size]], dtype=dtype)
+    keys = torch.tensor([[size], [1.1 * size]], dtype=dtype)
+    with pytest.raises(BadInputError, match=r"the scores q·k of 1 queries overflow float\d\d;"):
+        hardmax_rank(queries, keys)
+    if dtype == torch.float64:
+        with pytest.raises(BadInputError, match="overflow float64"):
+            hardmax_matrix(queries, keys)
+
+
+def test_autocast_does_not_round_the_scores():
+    generator = torch.Generator().manual_seed(0)
+    queries, keys = (torch.randn(300, 16, generator=generator) for _ in range(2))
+    wanted = streaming_argmax(queries, keys)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(streaming_argmax(queries, keys), wanted)

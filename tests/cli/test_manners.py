@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +70,31 @@ def test_a_reader_that_leaves_early(folder, name):
         check=False,
     )
     os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("name", ["rank", "law", "help"])
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
+def test_output_to_a_full_disk_is_one_line(folder, name, form):
+    if form and name == "help":
+        return
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "headwise", *CALLS[name], *form],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    said = "headwise: the output cannot be written (No space left on device); send it elsewhere\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_no_harm(folder, closed):
+    command = f"{sys.executable} -m headwise rank 'A[/x].npy' --json {closed}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

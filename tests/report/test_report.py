@@ -319,3 +319,17 @@ def test_a_long_legend_in_the_terminal_has_a_line_for_each_curve():
     assert [line.strip() for line in lines[-3:]] == [
         f"{mark} {name}" for mark, name in zip("●○◆", names, strict=True)
     ]
+
+
+def test_a_name_that_is_no_text_is_written_all_the_same(tmp_path):
+    """A file name may hold any bytes, which Python keeps as characters that UTF-8 has not."""
+    written = write_page(page("tokens\udcff.npy", "", []), tmp_path / "report.html")
+    assert "tokens?.npy" in written.read_text()
+
+
+@pytest.mark.parametrize("name", ["$\\frac{$", "a$b", "$x$"])
+def test_a_name_is_no_formula(name):
+    curves = (Curve(name, Line((1, 2), (1, 2))), Curve("other", Line((1, 2), (2, 1))))
+    figure = draw([Panel("", "x", "y", curves)])
+    drawn = render(figure, [".svg"])[".svg"].decode()
+    assert f"<!-- {name} -->" in drawn

@@ -113,3 +113,21 @@ def test_bad_numbers_are_refused():
     assert math.isnan(
         spectral_density(DenseOperator(torch.eye(3).double()), probes=1).effective_rank().stderr
     )
+
+
+def test_autocast_does_not_round_the_products():
+    operator, _, (q, k, given) = attention(200, 16, "none", 4.0)
+    short = AttentionOperator(q, k, **given, dtype=torch.float32)
+    block = normal(200, 3, seed=5).float()
+
+    def found():
+        values = leading_spectrum(short, 4, dtype=torch.float32).values
+        density = spectral_density(short, probes=2, dtype=torch.float32).nodes
+        sizes = torch.tensor([short.frobenius(), moments(q.float(), k.float()).logit_deviation])
+        return short.matmat(block), short.rmatmat(block), values, density, sizes
+
+    wanted = found()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for one, other in zip(found(), wanted, strict=True):
+            assert torch.equal(one, other)
+    assert torch.allclose(wanted[2], leading_spectrum(operator, 4).values, atol=1e-5)

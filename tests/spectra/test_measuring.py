@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -108,3 +110,23 @@ def test_queries_and_keys_are_measured_whatever_the_default_device():
     queries = torch.ones(5, 2, dtype=torch.float64, device="cpu")
     assert int(rank(queries=queries, keys=queries, mask="causal")) == 5
     assert int(rank(np.eye(3))) == 3
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e-15, 1e-11, 1.0, 1e150, 1e200, 1e300])
+@pytest.mark.parametrize("n", [5, 20, 40])
+def test_ranks_do_not_depend_on_the_unit(n, scale):
+    """A power of two changes no digit, so every rank but the absolute one stays what it was."""
+    scale = 2.0 ** round(math.log2(scale))
+    sparse = torch.eye(n, dtype=torch.float64) + 0.5 * torch.eye(n, dtype=torch.float64).roll(1, 0)
+    for matrix in (sparse, normal(n, n, seed=n), sparse.tril()):
+        one, other = (measure(unit * matrix, Relative(0.3)) for unit in (1.0, scale))
+        assert torch.equal(one.rank.values, other.rank.values)
+        for name in ("stable_rank", "effective_rank"):
+            torch.testing.assert_close(getattr(one, name), getattr(other, name), rtol=1e-9, atol=0)
+        assert torch.equal(one.energy_rank(0.7), other.energy_rank(0.7))
+
+
+def test_a_huge_matrix_does_not_spoil_a_batch():
+    batch = torch.stack([torch.eye(20), torch.eye(20), torch.zeros(20, 20)]).double()
+    batch[1] *= 1e200
+    assert measure(batch).stable_rank.tolist() == pytest.approx([20, 20, 0])

@@ -1,5 +1,7 @@
 """The stated rounding bounds against arithmetic done with far more digits."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import torch
 from headwise.spectra import LogWeights, count
 from headwise.spectra.dense import doubt, flat_batch
 from headwise.spectra.ranks import svd_spectrum
-from headwise.spectra.sources import factorisation_error, storage_error
+from headwise.spectra.sources import NEGLECTED, factorisation_error, roundings, storage_error
 from oracles import normal, random_head_logits, singular_values
 
 
@@ -77,3 +79,15 @@ def test_weyl_for_the_bound_itself():
     nudge = 1e-6 * normal(30, 30, seed=1)
     moved = (singular_values(matrix + nudge) - singular_values(matrix)).abs().max()
     assert float(moved) <= float(torch.linalg.matrix_norm(nudge))
+
+
+@pytest.mark.parametrize("n", [2, 3, 11, 18, 23, 51])
+def test_the_margin_for_neglected_couplings_is_four(n):
+    """1 + c·N has the values 1 + c·cos(πk/(n + 1)); LAPACK neglects c below 200 u."""
+    u = 2.0**-53
+    wanted = torch.cos(math.pi * torch.arange(1, n + 1, dtype=torch.float64) / (n + 1))
+    for coupling in (90.0, 150.0, 190.0, 198.0):
+        near = torch.eye(n, dtype=torch.float64)
+        near.diagonal(1).fill_(coupling * u)
+        off = (torch.linalg.svdvals(near) - 1) / u - coupling * wanted
+        assert float(off.abs().max()) <= NEGLECTED / 4 + roundings(n)

@@ -97,3 +97,22 @@ def test_whole_numbers_are_counted_as_float64(dtype):
     whole = torch.tensor([[1, 0, 1], [0, 1, 1], [1, 1, 2]]).to(dtype)
     found = count(whole, 1e-9)
     assert int(found) == int(count(whole.double(), 1e-9))
+
+
+def test_numbers_stored_with_the_other_sign_are_read_as_they_stand():
+    """The imaginary part of a conjugate is a real tensor whose memory holds the negatives."""
+    logits = 100 * torch.eye(20, dtype=torch.float64)
+    logits[1:, 0] = -100  # with the other sign, nearly all rows would pick this column
+    view = torch.complex(torch.zeros_like(logits), -logits).conj().imag
+    assert view.is_neg()
+    for ask in (count, lambda given: measure(given).rank):
+        assert ask(LogWeights(view)).values == ask(LogWeights(logits)).values == 20
+
+
+def test_float16_logits_stand_for_all_that_underflow_to_them():
+    """Half precision has no numbers between 0 and 6e-8, which tell rows apart at 1e-9."""
+    logits = 2e-8 * torch.eye(2, dtype=torch.float64)
+    assert int(count(LogWeights(logits), 1e-9)) == 2
+    rounded = LogWeights(logits.half())
+    for found in (count(rounded, 1e-9), measure(rounded, 1e-9).rank):
+        assert found.low.item() <= 2 <= found.high.item()

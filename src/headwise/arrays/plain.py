@@ -22,7 +22,7 @@ def plain(values: Any, name: str) -> Tensor:
         name: What to call it in the error.
 
     Returns:
-        The tensor, detached.
+        The tensor, detached, with the numbers that it stands for in its memory.
 
     Raises:
         BadInputError: If it holds no numbers, or is sparse, quantised, nested or on device meta.
@@ -52,7 +52,9 @@ def plain(values: Any, name: str) -> Tensor:
             tensor.device,
             "pass only the part you need",
         )
-    return tensor.detach() if tensor.requires_grad else tensor
+    # Views such as z.conj().imag hold the numbers with the other sign until this is resolved.
+    stored = tensor.resolve_neg()
+    return stored.detach() if stored.requires_grad else stored
 
 
 def _from_array(values: Any, name: str) -> Tensor:

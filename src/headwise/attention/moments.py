@@ -13,6 +13,7 @@ from headwise.attention.mask_arguments import MaskLike, as_mask
 from headwise.attention.masks import EVERYTHING
 from headwise.attention.operator import AttentionOperator, chunks, logits_at_once
 from headwise.attention.scores import checked_pair, checked_temperature
+from headwise.spectra.operators import own_precision
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Moments:
     logit_deviation: float
 
 
+@own_precision()
 def moments(
     queries: Tensor, keys: Tensor, *, temperature: float | None = None, mask: MaskLike = EVERYTHING
 ) -> Moments:

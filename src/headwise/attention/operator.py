@@ -19,11 +19,17 @@ from headwise.attention.fused_products import SHORT, WIDEST, FusedProducts, fuse
 from headwise.attention.grid import Grid
 from headwise.attention.mask_arguments import MaskLike, as_mask
 from headwise.attention.masks import EVERYTHING, Everything, Mask
-from headwise.attention.scores import Ties, checked_pair, checked_temperature
+from headwise.attention.scores import (
+    Ties,
+    checked_pair,
+    checked_temperature,
+    refuse_overflow,
+)
 from headwise.attention.scores import refuse_masked_rows as _refuse_masked_rows
 from headwise.errors import BadInputError
 from headwise.shapes import Float, Int
 from headwise.spectra.measuring import first_within
+from headwise.spectra.operators import own_precision
 
 #: The most logits in memory at one time on a CPU: 2^22 float64 numbers are 32 MiB.
 LOGITS_AT_ONCE = 2**22
@@ -81,6 +87,7 @@ class AttentionOperator:
         assert self.temperature is not None
         return 1 / self.temperature
 
+    @own_precision()
     def matmat(self, block: Tensor) -> Float[Tensor, "*batch n k"]:
         """Multiply A by a block of columns: attention with the block as values."""
         values = self._as_block(block, self.shape[-1])
@@ -89,6 +96,7 @@ class AttentionOperator:
         chunks_of_rows = self._row_chunks(values.shape[-1])
         return torch.cat([self._attend(rows, values) for rows in chunks_of_rows], dim=-2)
 
+    @own_precision()
     def rmatmat(self, block: Tensor) -> Float[Tensor, "*batch m k"]:
         """Multiply Aᵀ by a block of columns: the gradient of attention by its values."""
         block = self._as_block(block, self.shape[-2])
@@ -103,6 +111,7 @@ class AttentionOperator:
             total += torch.autograd.grad(mixed, values, block[..., rows, :])[0]
         return total
 
+    @own_precision()
     def frobenius(self) -> float:
         """Return ‖A‖_F of one matrix, exactly up to rounding and without the matrix.
 
@@ -169,6 +178,7 @@ class AttentionOperator:
         return block.to(self.dtype)
 
 
+@own_precision()
 def streaming_argmax(
     queries: Tensor,
     keys: Tensor,
@@ -260,20 +270,42 @@ class _Seek:
 
     def best(self, rows: slice, width: int) -> Tensor:
         """Return the arg-max of these rows, taking ``width`` keys at a time."""
-        value, _, index = self._best_among(rows, slice(0, min(width, self.grid.shape[-1])))
-        for columns in list(chunks(self.grid.shape[-1], width))[1:]:
-            rival, allowance, rival_index = self._best_among(rows, columns)
-            better = rival > value + allowance  # the first of ties stays
+        tiles = list(chunks(self.grid.shape[-1], width))
+        value, held, allowance, index = self._best_among(rows, tiles[0])
+        for columns in tiles[1:]:
+            rival, rival_held, rival_allowance, rival_index = self._best_among(rows, columns)
+            allowance = torch.where(rival > value, rival_allowance, allowance)
+            better = rival > value + rival_allowance  # the first of ties stays
             value, index = torch.maximum(value, rival), torch.where(better, rival_index, index)
+            held = torch.where(better, rival_held, held)
         _refuse_masked_rows(value)
+        refuse_overflow(value, value.dtype)
+        # Each tile may lie a little above the last, and the first one far below all.
+        if len(tiles) > 1 and bool((held < value - allowance).any()):
+            return self._first_near(rows, tiles, value - allowance)
         return index
 
-    def _best_among(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the largest scores, the tolerance for ties, and the first column of ties."""
-        scores = self.queries[..., rows, :] @ self.keys[..., columns, :].mT
-        scores = self.mask.apply(scores, self.grid.block(rows, columns))
+    def _best_among(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the largest scores, those of the first of ties, the tolerance, and its column."""
+        scores = self._scores(rows, columns)
         top, winner = scores.max(-1)
         if self.ties is None:
-            return top, torch.zeros_like(top), winner + columns.start
+            return top, top, torch.zeros_like(top), winner + columns.start
         allowance = self.ties.allowance(rows, winner + columns.start)
-        return top, allowance, first_within(scores, top, allowance) + columns.start
+        index = first_within(scores, top, allowance)
+        held = scores.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+        return top, held, allowance, index + columns.start
+
+    def _first_near(self, rows: slice, tiles: list[slice], least: Tensor) -> Tensor:
+        """Return the first column of each row with at least this score."""
+        index = torch.zeros(least.shape, dtype=torch.int64, device=least.device)
+        for columns in reversed(tiles):
+            near = self._scores(rows, columns) >= least.unsqueeze(-1)
+            here = near.view(torch.uint8).argmax(-1) + columns.start
+            index = torch.where(near.any(-1), here, index)
+        return index
+
+    def _scores(self, rows: slice, columns: slice) -> Tensor:
+        """Return the masked scores of one tile."""
+        scores = self.queries[..., rows, :] @ self.keys[..., columns, :].mT
+        return self.mask.apply(scores, self.grid.block(rows, columns))

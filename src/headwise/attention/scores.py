@@ -15,7 +15,8 @@ from torch import Tensor
 
 from headwise.attention.grid import Grid
 from headwise.attention.mask_arguments import MaskLike, as_mask
-from headwise.attention.masks import EVERYTHING, Everything
+from headwise.attention.masks import EVERYTHING, Additive, Both, Everything, Mask
+from headwise.checks import positive
 from headwise.errors import BadInputError, ParameterError
 from headwise.shapes import Float, Int
 from headwise.spectra import LogWeights
@@ -40,19 +41,20 @@ class Ties:
 
     slack: Float[Tensor, "*batch n"]
     sizes: Float[Tensor, "*batch m"]
+    dtype: torch.dtype
 
     @classmethod
     def of(cls, queries: Tensor, keys: Tensor) -> Ties:
         """Make the ties of the scores q·k, computed in the dtype of queries and keys."""
-        sizes = torch.linalg.vector_norm(keys, dim=-1)
-        if queries.dtype not in (torch.float64, torch.float32):
-            return cls(queries.new_zeros(queries.shape[:-1]), sizes)
-        relative = (queries.shape[-1] + 4) * unit_roundoff(queries.dtype)
-        return cls(_SAFETY * relative * torch.linalg.vector_norm(queries, dim=-1), sizes)
+        sizes, dtype = _sizes(keys), queries.dtype
+        if dtype not in (torch.float64, torch.float32):
+            return cls(queries.new_zeros(queries.shape[:-1]), sizes, dtype)
+        relative = (queries.shape[-1] + 4) * unit_roundoff(dtype)
+        return cls(_SAFETY * relative * _sizes(queries), sizes, dtype)
 
     def allowance(self, rows: slice, winners: Int[Tensor, "*batch r"]) -> Float[Tensor, "*batch r"]:
         """Return the tolerance of these rows; ``winners`` are the keys with the largest scores."""
-        return self.slack[..., rows] * self.sizes.gather(-1, winners)
+        return (self.slack[..., rows] * self.sizes.gather(-1, winners)).to(self.dtype)
 
 
 def first_best(queries: Tensor, keys: Tensor, scores: Tensor) -> Int[Tensor, "*batch n"]:
@@ -101,6 +103,7 @@ def logits(
 
     Raises:
         BadInputError: Shapes do not fit, or a row masks every key.
+        ParameterError: The temperature or the softcap is not a positive number.
 
     Example:
         >>> logits(torch.ones(1, 4), torch.ones(2, 4), temperature=2.0).values
@@ -115,31 +118,55 @@ def logits(
         return LogWeights(scaled, error=product_error(queries, keys, temperature))
     bend = 0.0
     if softcap is not None:
+        softcap = positive("`softcap`", softcap, example=50.0)
         scaled = softcap * torch.tanh(scaled / softcap)
         # tanh has slope at most one; division, tanh and product round four times at most.
         bend = 4 * unit_roundoff(torch.float64) * softcap
-    values = mask.apply(scaled, Grid.whole(scaled.shape, scaled.device))
+    grid = Grid.whole(scaled.shape, scaled.device)
+    values = mask.apply(scaled, grid)
     refuse_masked_rows(values.amax(-1))
-    return LogWeights(values, error=logit_error(queries, keys, temperature, values) + bend)
+    rounded = unit_roundoff(torch.float64) * _added(mask, scaled, grid)
+    error = product_error(queries, keys, temperature) + rounded + bend
+    return LogWeights(values, error=error)
 
 
 def masked(weights: LogWeights, mask: MaskLike) -> LogWeights:
     """Apply a mask to logits, with a bound on the rounding of what it adds."""
-    exact = weights.values.double()
-    values = as_mask(mask).apply(exact, Grid.whole(exact.shape, exact.device))
+    exact, rule = weights.values.double(), as_mask(mask)
+    grid = Grid.whole(exact.shape, exact.device)
+    values = rule.apply(exact, grid)
     refuse_masked_rows(values.amax(-1))
-    kept = values.isfinite()
-    if torch.equal(values[kept], exact[kept]):
+    if not _adds(rule):
         return LogWeights(values.to(weights.dtype), weights.error)
     u, tiny = _storage(weights.dtype)
-    stored = u / (1 - u) * _reach(exact) + tiny
-    rounded = unit_roundoff(torch.float64) * _reach(values)
+    stored = u / (1 - u) * _reach(exact, exact.isfinite()) + tiny
+    rounded = unit_roundoff(torch.float64) * _added(rule, exact, grid)
     return LogWeights(values, weights.row_error + stored + rounded)
 
 
-def _reach(values: Tensor) -> Tensor:
-    """Return the largest finite number of each row, without its sign."""
-    return torch.where(values.isfinite(), values.abs(), 0.0).amax(-1)
+def _reach(values: Tensor, meant: Tensor) -> Tensor:
+    """Return the largest of the numbers of each row that are meant, without its sign."""
+    return torch.where(meant, values.abs(), 0.0).amax(-1)
+
+
+def _adds(mask: Mask) -> bool:
+    """Whether a mask adds other numbers than zero and minus infinity."""
+    if isinstance(mask, Both):
+        return _adds(mask.first) or _adds(mask.second)
+    return isinstance(mask, Additive) and bool(
+        ((mask.bias != 0) & (mask.bias > torch.finfo(mask.bias.dtype).min)).any()
+    )
+
+
+def _added(mask: Mask, values: Tensor, grid: Grid) -> Tensor:
+    """Return, for each row, the sum of the largest numbers that adding each bias rounds."""
+    if isinstance(mask, Both):
+        between = mask.first.apply(values, grid)
+        return _added(mask.first, values, grid) + _added(mask.second, between, grid)
+    if not _adds(mask):
+        return values.new_zeros(values.shape[:-1])
+    # A sum that overflows is meant to be a number, so the bound becomes infinite.
+    return _reach(mask.apply(values, grid), values.isfinite() & mask.allowed(grid))
 
 
 def softmax_matrix(
@@ -191,14 +218,9 @@ def hardmax_matrix(
         tensor([[0., 1.]], dtype=torch.float64)
     """
     found = logits(queries, keys, temperature=1.0, mask=mask).values
+    refuse_overflow(found.amax(-1), found.dtype)
     chosen = first_best(queries.double(), keys.double(), found).unsqueeze(-1)
     return torch.zeros_like(found).scatter_(-1, chosen, 1.0)
-
-
-def logit_error(queries: Tensor, keys: Tensor, temperature: float, values: Tensor) -> Tensor:
-    """Bound the error of each row of computed logits, with one rounding for an added bias."""
-    rounded = unit_roundoff(torch.float64) * _reach(values)
-    return product_error(queries, keys, temperature) + rounded
 
 
 def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
@@ -229,10 +251,17 @@ def _norms(rows: Tensor) -> Tensor:
     # Asking a GPU would mean waiting for it, and there a second pass costs next to nothing.
     if norms.device.type == "cpu" and bool(((norms > _PLAIN) & (norms < 1 / _PLAIN)).all()):
         return norms
+    return _sizes(exact) + tiny
+
+
+def _sizes(rows: Tensor) -> Tensor:
+    """Return the norm of each row in float64, also of numbers whose squares leave its range."""
+    if rows.dtype != torch.float64:
+        return torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
     # Divided by the largest number of its row, no square overflows, and squares that underflow are
     # far below the rounding of the sum.
-    largest = exact.abs().amax(-1, keepdim=True).clamp(min=tiny)
-    return largest.squeeze(-1) * torch.linalg.vector_norm(exact / largest, dim=-1) + tiny
+    largest = rows.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).smallest_normal)
+    return largest.squeeze(-1) * torch.linalg.vector_norm(rows / largest, dim=-1)
 
 
 def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Tensor:
@@ -288,6 +317,17 @@ def checked_temperature(temperature: float | None, rank: int) -> float:
             "dimension; for the limit of zero use hardmax",
         )
     return temperature
+
+
+def refuse_overflow(row_maximum: Tensor, dtype: torch.dtype) -> None:
+    """Raise if the largest score of some row is no number: then several may have overflowed."""
+    lost = row_maximum.isnan() | (row_maximum == math.inf)
+    if bool(lost.any()):
+        wider = "" if dtype == torch.float64 else ", or pass float64"
+        raise BadInputError(
+            f"the scores q·k of {int(lost.sum())} queries overflow {str(dtype)[6:]}",
+            hint=f"divide the queries by their largest number{wider}",
+        )
 
 
 def refuse_masked_rows(row_maximum: Tensor) -> None:

@@ -18,7 +18,13 @@ import typer
 
 from headwise.cli.advise import advise
 from headwise.cli.bound import bound
-from headwise.cli.console import close_quietly, complain, print_in_any_encoding
+from headwise.cli.console import (
+    close_quietly,
+    complain,
+    is_of_stream,
+    open_closed_streams,
+    print_in_any_encoding,
+)
 from headwise.cli.data import data
 from headwise.cli.demo import demo
 from headwise.cli.interrupts import noted_interrupts
@@ -91,6 +97,7 @@ def root(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with 0, 1, 2 or 130."""
+    open_closed_streams()
     print_in_any_encoding()
     stdout = sys.stdout
     try:
@@ -99,6 +106,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         close_quietly(stdout)
         code = 0
+    except OSError as error:
+        if not is_of_stream(error):
+            raise
+        close_quietly(stdout)
+        complain(f"the output cannot be written ({error.strerror}); send it elsewhere")
+        code = 1
     except SystemExit as left:
         # typer exits with 1 when the reader of a pipe is gone, and replaces the stream.
         code = left.code if sys.stdout is stdout else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import partialmethod
 from logging import ERROR, getLogger
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -158,6 +160,19 @@ def _plainer(error: UnicodeError) -> tuple[str, int]:
     text = error.object[error.start : error.end].translate(_PLAINER)
     simpler = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return simpler or "?" * len(text), error.end
+
+
+def open_closed_streams() -> None:
+    """Send what nobody reads to the null device, so that no file takes the place of a stream."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def is_of_stream(error: OSError) -> bool:
+    """Whether an open stream could not be written; files that fail have a name."""
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+    return error.filename is None and error.errno in full
 
 
 def close_quietly(stream: TextIO) -> None:

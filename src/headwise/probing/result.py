@@ -162,7 +162,8 @@ class Scan:
         for row in self.rows:
             start = first.get(_place(row))
             writer.writerow([*_cells(row, names), *(_cells(start, numbers) if start else ())])
-        return write_whole(Path(file), out.getvalue().encode(), hint="choose another folder")
+        content = out.getvalue().encode(errors="replace")
+        return write_whole(Path(file), content, hint="choose another folder")
 
     def plot(
         self,

@@ -333,7 +333,8 @@ def _draw_curve(axes: Axes, curve: Curve, number: int, panel: Panel) -> None:
     looks["linestyle"] = LINES[number % len(LINES)]
     if curve.style == "rings":
         looks = {"linestyle": "none", "markersize": 8, "markerfacecolor": "none"}
-    label = curve.label if _drawn(curve) else None
+    # Layers may be called anything: "$\\frac{$" would be a wrong formula.
+    label = curve.label.replace("$", r"\$") if _drawn(curve) else None
     axes.plot(x, y, marker=marker, color=colour, label=label, **looks)
     if curve.spread:
         _draw_band(axes, curve, colour, panel)

@@ -80,7 +80,9 @@ def write_page(text: str, path: str | os.PathLike[str]) -> Path:
         >>> write_page(page("Report", "", []), Path(tempfile.mkdtemp()) / "report.html").name
         'report.html'
     """
-    return write_whole(Path(path), text.encode(), hint="choose another folder to write to")
+    # Names of files may hold bytes that are no text.
+    content = text.encode(errors="replace")
+    return write_whole(Path(path), content, hint="choose another folder to write to")
 
 
 def _placed(number: int, section: Section) -> dict[str, Any]:

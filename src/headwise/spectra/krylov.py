@@ -13,7 +13,7 @@ from torch import Tensor
 
 from headwise.errors import ParameterError
 from headwise.shapes import Float
-from headwise.spectra.operators import Operator
+from headwise.spectra.operators import Operator, own_precision
 from headwise.spectra.sources import unit_roundoff
 
 #: Products round each entry a few times; this many units in the last place are allowed for.
@@ -48,6 +48,7 @@ class LeadingSpectrum:
         return int((self.values > self.floor).sum())
 
 
+@own_precision()
 def leading_spectrum(
     operator: Operator,
     count: int,

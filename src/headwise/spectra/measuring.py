@@ -14,7 +14,7 @@ from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Counts
 from headwise.spectra.counting import SMALLEST_SPARSE, count_at
 from headwise.spectra.dense import dense_chunks, flat_batch
-from headwise.spectra.dominant import dominant_entries, dominant_weights
+from headwise.spectra.dominant import DominantEntries, dominant_entries, dominant_weights
 from headwise.spectra.near_hardmax import block_rounding, spectrum_near_hardmax
 from headwise.spectra.ranks import (
     PAPER_TOLERANCE,
@@ -43,6 +43,9 @@ from headwise.spectra.sources import (
 #: The smallest singular value of interest when entries are dropped.
 FINEST = 1e-9
 
+#: Entries are dropped only where the largest singular value lies in this range.
+SMALLEST_LARGEST, LARGEST = 1e-3, 1e100
+
 
 def whole_spectrum(source: Tensor | LogWeights) -> Spectrum:
     """Return all singular values of each matrix, with a bound on their error."""
@@ -66,14 +69,22 @@ def _fill_sparse(flat: Tensor | LogWeights, values: Tensor, error: Tensor) -> np
     """Fill in the rows of the matrices that are nearly one-hot; return which those are."""
     find = dominant_weights if isinstance(flat, LogWeights) else dominant_entries
     entries = find(flat, FINEST)  # type: ignore[arg-type]
-    sparse = entries.sparse
+    sparse: np.ndarray = entries.sparse
     if sparse.any():
-        found = torch.from_numpy(spectrum_near_hardmax(entries))
-        doubt = torch.from_numpy(
-            entries.doubt + entries.moved(found[:, 0].numpy()) + block_rounding(entries)
-        )
+        found = torch.from_numpy(_of_entries(entries))
+        largest = found[:, 0].numpy()
+        # Of small matrices too much was dropped, and squares of huge numbers are infinite.
+        sparse = np.asarray(sparse & (largest >= SMALLEST_LARGEST) & (largest < LARGEST))
+        doubt = torch.from_numpy(entries.doubt + entries.moved(largest) + block_rounding(entries))
         values[sparse], error[sparse] = found[sparse], doubt[sparse]
     return sparse
+
+
+def _of_entries(entries: DominantEntries) -> np.ndarray:
+    """Return the singular values of the entries; none where one of these is huge."""
+    huge = np.zeros(entries.batch, dtype=bool)
+    huge[entries.matrix_of_entry[np.abs(entries.values) >= LARGEST]] = True
+    return spectrum_near_hardmax(entries.only(~huge) if huge.any() else entries)
 
 
 def distinct_columns(winners: Int[Tensor, "*batch n"], columns: int) -> Int[Tensor, "*batch"]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -89,6 +90,20 @@ class FunctionalOperator:
     def rmatmat(self, block: Tensor) -> Tensor:
         """Aᵀ times a block of columns."""
         return self.transposed(block)
+
+
+@contextmanager
+def own_precision() -> Iterator[None]:
+    """Compute in the dtype of the numbers, also where autocast would round products to 16 bits.
+
+    Yields:
+        Nothing.
+    """
+    with ExitStack() as stack:
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        yield
 
 
 def dense(operator: Operator) -> Tensor:

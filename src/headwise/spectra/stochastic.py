@@ -16,7 +16,7 @@ from torch import Tensor
 from headwise.shapes import Float
 from headwise.spectra.certificate import Estimate
 from headwise.spectra.krylov import LeadingSpectrum
-from headwise.spectra.operators import Operator
+from headwise.spectra.operators import Operator, own_precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,7 @@ class SpectralDensity:
         return known + torch.stack(each, dim=1)
 
 
+@own_precision()
 def spectral_density(
     operator: Operator,
     leading: LeadingSpectrum | None = None,
