@@ -16,6 +16,7 @@ from headwise.attention.projections import HeadWeights
 from headwise.errors import BadInputError
 from headwise.shapes import Bool, Float
 from headwise.spectra import Absolute, DtypeFloor, LogWeights
+from headwise.spectra.dense import doubt
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +104,18 @@ class AttentionView:
     def matrix(self) -> Float[Tensor, "b h n m"]:
         """Return the attention matrices in float64."""
         self._refuse_unlike()
-        values = self._logits().values
-        if self.sinks is None:
-            return torch.softmax(values, dim=-1)
-        sink = self.sinks.double().reshape(1, -1, 1, 1).expand(*values.shape[:3], 1)
-        return torch.softmax(torch.cat([values, sink], dim=-1), dim=-1)[..., :-1]
+        return torch.softmax(self._joined().values, dim=-1)[..., : self.shape[-1]]
+
+    def matrix_error(self) -> Float[Tensor, "b h"]:
+        """Bound the rounding of each matrix of ``matrix()``: ‖computed − exact‖_F."""
+        joined = self._joined()
+        flat = LogWeights(joined.values.flatten(0, 1), joined.row_error.flatten(0, 1))
+        return doubt(flat).reshape(joined.shape[:2])
 
     def source(self) -> LogWeights | Tensor:
         """Return what ``headwise.measure`` takes: logits, or with sinks the matrices.
 
+        A count of these matrices is of them as they are: add ``matrix_error()`` to its δ.
         Queries and keys are taken as exact. Counting what their dtype may hide would leave an
         interval that says nothing for a model in half precision.
         """
@@ -200,6 +204,14 @@ class AttentionView:
             mask=self.mask,
             softcap=self.softcap,
         )
+
+    def _joined(self) -> LogWeights:
+        """Return what the softmax is taken of: the logits, and the sink as a last column."""
+        logits = self._logits()
+        if self.sinks is None:
+            return logits
+        sink = self.sinks.double().reshape(1, -1, 1, 1).expand(*logits.shape[:3], 1)
+        return LogWeights(torch.cat([logits.values, sink], dim=-1), logits.error)
 
     def _grid(self) -> Grid:
         return Grid.whole(self.shape, self.queries.device)

@@ -61,7 +61,11 @@ def head_numbers(view: AttentionView | AttentionMaps) -> HeadNumbers:
     exact = replace(view, queries=view.queries.double(), keys=view.keys.double())
     logits = replace(exact, sinks=None).logits()
     matrix = softmax_matrix(logits) if view.sinks is None else exact.matrix()
-    numbers, spectrum = _of_spectrum(logits if view.sinks is None else matrix, view)
+    numbers, spectrum = (
+        _of_spectrum(logits, view)
+        if view.sinks is None
+        else _of_spectrum(matrix, view, exact.matrix_error())
+    )
     numbers |= {
         "hardmax_rank": float(hardmax_rank(logits)),
         "logit_scale": _deviation(logits.values),
@@ -143,15 +147,24 @@ def law_rank(tokens: int, head_dim: int, mask: str) -> float | None:
     return tokens * expected_rank(tokens, head_dim, mask, method="instant").ratio  # type: ignore[arg-type]
 
 
-def _of_spectrum(source: LogWeights | Tensor, view: Any) -> tuple[Numbers, Tensor]:
-    """Return the numbers that singular values give, and these values."""
+def _of_spectrum(
+    source: LogWeights | Tensor, view: Any, error: Tensor | None = None
+) -> tuple[Numbers, Tensor]:
+    """Return the numbers that singular values give, and these values.
+
+    ``error`` bounds the distance of the matrix from the one that is meant.
+    """
     found = measure(source, tolerance=view.tolerance)
-    delta = found.rank.delta.reshape(found.epsilon.shape).to(found.epsilon)
+    rank = found.rank
+    delta = rank.delta.reshape(found.epsilon.shape).to(found.epsilon)
+    if error is not None:
+        delta = delta + torch.as_tensor(found.spectrum.error).to(delta) + error.to(delta)
+        rank = numerical_rank(found.spectrum, found.epsilon, delta)
     coarse = numerical_rank(found.spectrum, torch.full_like(found.epsilon, COARSE), delta)
     numbers: Numbers = {
         "coarse_rank": float((coarse.low + coarse.high).sum()) / 2,
-        "rank_low": float(found.rank.low.sum()),
-        "rank_high": float(found.rank.high.sum()),
+        "rank_low": float(rank.low.sum()),
+        "rank_high": float(rank.high.sum()),
         "effective_rank": float(found.effective_rank.sum()),
         "effective_rank_error": 0.0,
         "stable_rank": float(found.stable_rank.sum()),
