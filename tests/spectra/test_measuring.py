@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from headwise import rank
+from headwise.errors import BadInputError
 from headwise.spectra import LogWeights, Relative, count, measure, spectrum
 from headwise.spectra.measuring import distinct_columns, hardmax_rank
 from oracles import causal, normal, random_head_logits, singular_values, svd_rank
@@ -130,3 +131,8 @@ def test_a_huge_matrix_does_not_spoil_a_batch():
     batch = torch.stack([torch.eye(20), torch.eye(20), torch.zeros(20, 20)]).double()
     batch[1] *= 1e200
     assert measure(batch).stable_rank.tolist() == pytest.approx([20, 20, 0])
+
+
+def test_the_arg_max_of_unknown_log_weights_is_refused():
+    with pytest.raises(BadInputError, match="of 1 rows are known to within infinity only"):
+        hardmax_rank(LogWeights(torch.eye(2).double(), torch.tensor([0.0, math.inf]).double()))

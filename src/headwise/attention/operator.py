@@ -190,8 +190,10 @@ def streaming_argmax(
 
     On a GPU a fused kernel serves 16 bits, and float32 with ``equals="exactly"``, without a mask or
     causal. Scores are computed in the dtype of the input; float32 and below may decide near ties
-    differently from float64. Scores that rounding does not separate are ties, so a key that occurs
-    twice counts once. Memory is bounded for any number of queries and keys.
+    differently from float64, and more often so after
+    ``torch.set_float32_matmul_precision("medium")``. Scores that rounding does not separate are
+    ties, so a key that occurs twice counts once. Memory is bounded for any number of queries and
+    keys.
 
     Args:
         queries: (..., n, d_h).

@@ -25,7 +25,15 @@ from torch import Tensor
 
 from headwise.shapes import Float
 from headwise.spectra.inertia import positive_eigenvalues
-from headwise.spectra.sources import decomposition_error, factorisation_error
+from headwise.spectra.sources import (
+    NEGLECTED,
+    decomposition_error,
+    factorisation_error,
+    unit_roundoff,
+)
+
+#: What the iteration of a decomposition adds to the error of a singular value, relative to it.
+_COUPLINGS = NEGLECTED * unit_roundoff(torch.float64)
 
 #: How far above ε the singular values of the leading block must lie.
 CLEARANCE = 50.0
@@ -251,6 +259,7 @@ def _count_in_basis(
     values = torch.linalg.svdvals(mapped[lead:])
     error = float(decomposition_error(values.max(), few, triangle.device))
     delta += float(torch.linalg.matrix_norm(mapped[:lead])) + slip + error
+    delta += _COUPLINGS * epsilon
     if not delta <= largest:
         return None
     low, high = (int((values >= epsilon + side).sum()) for side in (delta, -delta))
@@ -307,7 +316,7 @@ def _count_whitened(
     # Cholesky changes a metric ≥ I by at most this much of its trace, and a value near 1 by half.
     size = max(*rest.shape, summed)
     error = float(decomposition_error(trace + values.max(), size, rest.device))
-    error += float(factorisation_error(sizes, len(root)))
+    error += float(factorisation_error(sizes, len(root))) + _COUPLINGS
     if not error <= SQUARES_SHARE:
         return None
     return int((values >= 1 + delta).sum()), int((values >= 1 - delta).sum())

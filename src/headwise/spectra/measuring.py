@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headwise.errors import BadInputError
 from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Counts
 from headwise.spectra.counting import SMALLEST_SPARSE, count_at
@@ -108,9 +109,18 @@ def hardmax_rank(source: LogWeights) -> Int[Tensor, "*batch"]:
 
     Scores are tied if their errors do not separate them: equal keys have equal scores, but a
     matrix product may round them differently. The temperature does not matter (T → 0).
+
+    Raises:
+        BadInputError: If some row's error is infinite: any column may be its arg-max.
     """
     top = source.values.amax(-1)
     refuse_bad_rows(top)
+    unknown = int((source.row_error == torch.inf).sum())
+    if unknown:
+        raise BadInputError(
+            f"the log-weights of {unknown} rows are known to within infinity only",
+            hint="pass smaller log-weights",
+        )
     winners = first_within(source.values, top, 2 * source.row_error)
     return distinct_columns(winners, source.shape[-1])
 
