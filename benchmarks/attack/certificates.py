@@ -145,7 +145,9 @@ def methods() -> dict[str, Method]:
         "deflation once": lambda source, epsilon: _by_deflation(source, epsilon, rounds=0),
         "in a batch": _in_a_batch,
         "strided": lambda source, epsilon: count(_changed(source, _strided), epsilon),
-        "float32": _in_float32,
+        "negated": lambda source, epsilon: count(_changed(source, _negated), epsilon),
+        "float32": lambda source, epsilon: _rounded(source, epsilon, torch.float32),
+        "float16": lambda source, epsilon: _rounded(source, epsilon, torch.float16),
     }
 
 
@@ -178,9 +180,14 @@ def _strided(values: torch.Tensor) -> torch.Tensor:
     return view
 
 
-def _in_float32(source: Source, epsilon: float) -> Any:
+def _negated(values: torch.Tensor) -> torch.Tensor:
+    """The same numbers, kept in memory with the other sign."""
+    return torch.complex(torch.zeros_like(values), -values).conj().imag
+
+
+def _rounded(source: Source, epsilon: float, dtype: torch.dtype) -> Any:
     """A rounded matrix stands for every one that rounds to it; what overflows stands for none."""
-    short = _changed(source, lambda x: x.float())
+    short = _changed(source, lambda x: x.to(dtype))
     values = short.values if isinstance(short, LogWeights) else short
     lost = values.isinf() & ~(source.values if isinstance(source, LogWeights) else source).isinf()
     return None if bool(lost.any()) else count(short, epsilon)

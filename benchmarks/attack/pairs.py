@@ -19,7 +19,7 @@ import torch
 from benchmarks.attack.matrices import tolerances
 from benchmarks.attack.oracle import SPARE_BITS, clear_count, exact_count_of_weights
 
-from headwise.attention import logits
+from headwise.attention import Additive, as_mask, logits
 from headwise.spectra import LogWeights
 
 Generator = np.random.Generator
@@ -97,15 +97,30 @@ def short(rng: Generator, n: int) -> Given:
     return *both, temperature
 
 
+def biased(rng: Generator, n: int) -> Given:
+    """Pairs whose logits get biases; ``_biases`` draws them."""
+    q, k, temperature = plain(rng, n)
+    return 10.0 ** rng.uniform(-1, 12) * q, k, temperature
+
+
+def _biases(rng: Generator, shape: tuple[int, int]) -> tuple[np.ndarray, ...]:
+    """One bias that may be lost beside the logits, or several that cancel up to their rounding."""
+    drawn = rng.standard_normal((4, *shape)) * 10.0 ** rng.uniform(-2, 16)
+    if rng.random() < 0.4:
+        return (drawn[0],)
+    large = np.round(drawn[1])
+    return (large, rng.standard_normal(shape) - large, *drawn[2 : int(rng.integers(2, 4))] / 1e9)
+
+
 PAIRS: dict[str, Callable[[Generator, int], Given]] = {
     family.__name__: family
-    for family in (plain, tiny, lopsided, huge, cancelling, graded, repeated, short)
+    for family in (plain, tiny, lopsided, huge, cancelling, graded, repeated, short, biased)
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Queries and keys, what to divide by, and whether later keys are hidden."""
+    """Queries and keys, what to divide by, what is added, and whether later keys are hidden."""
 
     family: str
     seed: int
@@ -114,6 +129,7 @@ class Pair:
     temperature: float
     causal: bool
     dtype: torch.dtype
+    biases: tuple[np.ndarray, ...] = ()
 
     @classmethod
     def numbered(cls, seed: int, largest: int) -> Pair:
@@ -122,7 +138,9 @@ class Pair:
         name = list(PAIRS)[seed % len(PAIRS)]
         queries, keys, temperature = PAIRS[name](rng, int(rng.integers(1, largest + 1)))
         dtype = _narrowest(queries, keys) if name == "short" else torch.float64
-        return cls(name, seed, queries, keys, temperature, bool(rng.random() < 0.3), dtype)
+        causal = bool(rng.random() < 0.3)
+        biases = _biases(rng, (len(queries), len(keys))) if name == "biased" else ()
+        return cls(name, seed, queries, keys, temperature, causal, dtype, biases)
 
     @property
     def most(self) -> int:
@@ -132,19 +150,23 @@ class Pair:
     def source(self, device: str) -> LogWeights:
         """What headwise is asked about."""
         both = (torch.from_numpy(x).to(device, self.dtype) for x in (self.queries, self.keys))
-        mask = "causal" if self.causal else "none"
+        mask = as_mask("causal" if self.causal else "none")
+        for bias in self.biases:
+            mask = mask & Additive(torch.from_numpy(bias).to(device))
         return logits(*both, temperature=self.temperature, mask=mask)
 
     @cached_property
     def exact_logits(self) -> np.ndarray:
-        """q·k/T to ``SPARE_BITS`` bits, None where a key is hidden."""
+        """q·k/T and the biases to ``SPARE_BITS`` bits, None where a key is hidden."""
         found = np.empty((len(self.queries), len(self.keys)), dtype=object)
         with mpmath.workprec(SPARE_BITS):
             q, k = (_numbers(part) for part in (self.queries, self.keys))
             below = mpmath.mpf(self.temperature)
             for i, j in np.ndindex(found.shape):
                 hidden = self.causal and j > i
-                found[i, j] = None if hidden else mpmath.fdot(q[i], k[j]) / below
+                added = (mpmath.mpf(float(bias[i, j])) for bias in self.biases)
+                exact = mpmath.fdot(q[i], k[j]) / below + mpmath.fsum(added)
+                found[i, j] = None if hidden else exact
         return found
 
     def approximate_values(self) -> np.ndarray:

@@ -32,6 +32,13 @@ def test_logits_that_pass_for_exact_are_found(monkeypatch):
     assert wrong_counts(range(1, 80, len(PAIRS)))  # products that underflow
 
 
+def test_biases_that_pass_for_exact_are_found(monkeypatch):
+    monkeypatch.setattr(
+        scores, "_added", lambda mask, values, grid: values.new_zeros(values.shape[:-1])
+    )
+    assert wrong_counts([31_000_346])
+
+
 def test_the_exact_logits_are_those_of_rational_arithmetic():
     pair = Pair(
         "plain", 0, np.array([[0.1, 3.0]]), np.array([[0.3, 7.0]]), 2.0, False, torch.float64
