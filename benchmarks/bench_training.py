@@ -175,7 +175,7 @@ def laptop_rows(given):
 
 
 def cells():
-    """Every cell of the heads paper's tables: exhibit, shape, printed steps, micro-batches."""
+    """Every cell of the heads paper's tables: exhibit, shape, published steps, micro-batches."""
     for layers in (1, 3, 5):
         for copies in (1, 8, 64):
             for rank in RANKS:
@@ -206,7 +206,7 @@ def regressor(heads):
 
 
 def grid_rows(given):
-    """One step of every cell and what a run costs, in seconds, for the steps asked or printed."""
+    """One step of every cell and what a run costs, in seconds, for the steps asked or published."""
     seeds = tuple(range(given.seeds))
     for exhibit, shape, printed in cells():
         micro = 8 if shape.tokens == 256 else 1
@@ -279,7 +279,7 @@ def main():
     parser.add_argument("--hardware", help="name for the record file; default: the device")
     parser.add_argument("--parts", default="ensemble,thousands,laptop")
     parser.add_argument("--grid", action="store_true", help="the cost table as well")
-    parser.add_argument("--steps", type=int, help="steps of a run; default: as printed")
+    parser.add_argument("--steps", type=int, help="steps of a run; default: as published")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=2.0, help="seconds for each measurement")
     parser.add_argument("--cell-budget", type=float, default=0.1, help="seconds for each cell")

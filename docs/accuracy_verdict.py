@@ -46,7 +46,7 @@ PAPER_RULES = {start: f"the paper's rule, {words}" for start, words in READINGS.
 OUR_RULE = "our rule, the model's own initialisation"
 #: Rules that measure nothing.
 CONSTANT = "the median of the other settings"
-PRINTED = "the printed d_h, 16 on images and 8 on IMDB"
+PRINTED = "the published d_h, 16 on images and 8 on IMDB"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Setting:
         heads_fixed: Whether the heads, and not the width, are the same for all geometries.
         stop: Where accuracy stops improving, or is best.
         rules: The head dimension of each rule; infinity above the grid, None if it is silent.
-        predictors: How well each predictor tells accuracy; empty if the data are too few.
+        predictors: How well each predictor predicts accuracy; empty if the data are too few.
     """
 
     dataset: str
@@ -98,7 +98,7 @@ class Setting:
 def paper_rule(
     points: Mapping[Coordinate, Pooled], threshold: float = NEEDED_THRESHOLD
 ) -> float | None:
-    """The paper's critical head dimension: the row above the first gain of about 0.01."""
+    """The paper's critical head dimension: the last one before rank / length hardly grows."""
     if len(points) < 2:
         return None
     return float(critical_of(points, threshold) or math.inf)
@@ -125,7 +125,7 @@ def setting_of(found: Trained, family: Family, choices: Choices | None = None) -
         PAPER_RULES[start]: paper_rule(points, choices.threshold) for start, points in ranks.items()
     }
     rules[OUR_RULE] = our_rule(found.rank_rows(family, "model"))
-    # The paper prints it for a fixed number of heads alone.
+    # The paper states it for a fixed number of heads alone.
     rules[PRINTED] = None if family.heads is None else CRITICAL[found.study.dataset]
     return Setting(
         SET_NAMES[found.study.dataset],

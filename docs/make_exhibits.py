@@ -28,8 +28,8 @@ FIGURES = "figures/exhibits"
 
 _HEAD = f"""# Exhibits
 
-Figures and tables of the two papers, and some of our own, recomputed. The first table says for
-each what agrees with print. This page is written by `python docs/make_exhibits.py` from rows that
+Figures and tables of the two papers, and some of our own, recomputed. The second table says for
+each what agrees with the paper. `python docs/make_exhibits.py` writes this page from rows that
 come with headwise.
 
 {RULE}
@@ -42,11 +42,18 @@ When each part of this rule was fixed:
 | losses within a fifth; undecided cells | with the trained figures; both make agreement harder |
 | choices from a grid | with the critical head dimensions of Table 1 |
 
-Claims are statements in words, judged from the rows. Each has its source: the place where a paper
-prints it, or "ours".
+Claims are statements in words, judged from the rows. Each names its source: the place in the
+paper, or "ours".
 
 [Reproduce an exhibit](how-to/reproduce.md) shows how to compute them yourself.
 """
+
+#: The folders of exhibits, in words.
+_FOLDERS = (
+    ("rank2026/", "rank paper"),
+    ("heads2024/", "heads paper, most with shorter schedules"),
+    ("beyond/", "ours"),
+)
 
 #: Exhibits with what their recorded rows show.
 Shown = Sequence[tuple[Exhibit, list[Reproduced]]]
@@ -59,7 +66,12 @@ def shown(exhibits: Sequence[Exhibit]) -> Shown:
 
 def gallery_page(found: Shown) -> str:
     """Return the page: a table of all exhibits, then a section for each."""
-    parts = [_HEAD, _overview(found), *(_section(exhibit, those) for exhibit, those in found)]
+    parts = [
+        _HEAD,
+        _totals(found),
+        _overview(found),
+        *(_section(exhibit, those) for exhibit, those in found),
+    ]
     return "\n".join(parts)
 
 
@@ -99,6 +111,32 @@ def _told(exhibit: Exhibit, those: list[Reproduced]) -> str:
     return "\n".join([*lines, f"Scale {scales}; every number: {link}.", ""])
 
 
+def counts(found: Shown) -> tuple[str, str]:
+    """Return how many published values agree and how many claims hold, as "74 of 194"."""
+    presented = [one.shown for _, those in found for one in those]
+    cells = [cell for shown in presented for cell in shown.cells]
+    claims = [claim for shown in presented for claim in shown.claims]
+    return (
+        f"{sum(cell.agrees for cell in cells)} of {len(cells)}" if cells else "none published",
+        f"{sum(claim.holds for claim in claims)} of {len(claims)}",
+    )
+
+
+def _totals(found: Shown) -> str:
+    """The counts by folder, and of all."""
+    groups = {
+        words: [one for one in found if one[0].name.startswith(folder)]
+        for folder, words in _FOLDERS
+    }
+    rows = [(words, *counts(own)) for words, own in [*groups.items(), ("all", found)] if own]
+    return (
+        Table(
+            ("exhibits", "published values that agree", "claims that hold"), tuple(rows)
+        ).markdown()
+        + "\n"
+    )
+
+
 def _overview(found: Shown) -> str:
     rows: list[tuple[str, ...]] = []
     for exhibit, those in found:
@@ -113,7 +151,7 @@ def _overview(found: Shown) -> str:
 def _section(exhibit: Exhibit, those: list[Reproduced]) -> str:
     # The anchor is set by hand: titles change, and their slugs differ between renderers.
     title = those[0].title if those else exhibit.title
-    source = f"Printed as {exhibit.printed}." if exhibit.printed else "Ours; no paper prints it."
+    source = f"Published as {exhibit.printed}." if exhibit.printed else "Ours; in neither paper."
     lines = [f'## {title} <a id="{_anchor(exhibit)}"></a>', "", source, "", exhibit.caption, ""]
     if not those:
         scale = Scale.PAPER if Scale.PAPER in exhibit.scales else exhibit.scales[-1]

@@ -22,7 +22,7 @@ PARTS = {
 def gallery() -> str:
     """The page."""
     parts = ["# Gallery\n\nEvery figure that headwise draws from recorded rows. "]
-    parts.append("Click one to see what is printed, what was measured, and what disagrees.\n")
+    parts.append("Click one to see the published values, what was measured, and what disagrees.\n")
     for folder, title in PARTS.items():
         names = [entry for entry in ENTRIES if entry.name.startswith(f"{folder}/")]
         cards = [_card(entry.name, entry.title) for entry in names if _figure(entry.name).exists()]

@@ -31,8 +31,8 @@ which file has it.
 | state | meaning |
 |:--|:--|
 | checked | a [statement](theorems.md) with a simulation that meets its hypothesis and a violator |
-| finding | checked, and print has an error or a limit: see the end of [Theorems](theorems.md) |
-| replaced by | a statement of ours that proves what print does not |
+| finding | checked; the paper errs or leaves out a limit: see the end of [Theorems](theorems.md) |
+| replaced by | a statement of ours that proves what the paper does not |
 | exhibit | an [exhibit](exhibits.md) computed from recorded rows, at the scale that is named |
 | in code | a definition; the file implements it |
 | absent | neither; the reason follows |
@@ -129,7 +129,7 @@ def _verdicts(name: str) -> tuple[str, ...]:
         return (f"exhibit {link}, no rows yet",)
     lines: list[str] = []
     for _, _, scale, values, _, printed, ours in rows:
-        claims = [f"printed claims {printed}" * bool(printed), f"our claims {ours}" * bool(ours)]
+        claims = [f"published claims {printed}" * bool(printed), f"our claims {ours}" * bool(ours)]
         told = ", ".join(str(part) for part in (values, *claims) if part)
         lines.append(f"exhibit {link} at scale {scale}: {told}")
     return tuple(lines)

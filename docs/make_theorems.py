@@ -12,7 +12,7 @@ This page checks every statement of the two papers that can be checked, and thos
 Each has two simulations. The first satisfies the hypothesis, and the conclusion must hold. The
 second, the *violator*, breaks the hypothesis, and the conclusion must fail. If the violator breaks
 only a bound that implies the conclusion, the entry says so. "Tried" has the sizes. "Ours" is
-printed in neither paper.
+published in neither paper.
 
 This page is written by `python docs/make_theorems.py`; a test keeps it up to date. Numbers with ±
 are means and standard errors of simulations. Limits in the tables that no line above them names
@@ -37,14 +37,14 @@ def page(seed: int = 0) -> str:
         parts.append(f"\n## {title}\n")
         parts += [_entry(one, seed) for one in STATEMENTS if one.source is source]
     findings = [one for one in STATEMENTS if one.finding]
-    parts.append("\n## Where print and check differ\n\n| statement | finding |\n|---|---|\n")
+    parts.append("\n## Where paper and check differ\n\n| statement | finding |\n|---|---|\n")
     parts += [f"| {one.label} | {one.finding.replace('|', chr(92) + '|')} |\n" for one in findings]
     return "".join(parts)
 
 
 def _entry(statement: Statement, seed: int) -> str:
     seen, broken = statement.simulate(seed), statement.violate(seed)
-    source = "ours, " if statement.source is Source.OURS else f"printed: {statement.source}, "
+    source = "ours, " if statement.source is Source.OURS else f"published: {statement.source}, "
     lines = [
         # The anchor is set by hand: renderers make different slugs of a dash.
         f'\n### {statement.label} <a id="{statement.slug}"></a>\n',

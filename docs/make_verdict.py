@@ -17,7 +17,6 @@ from accuracy_verdict import (
     recorded_families,
     settings_of,
 )
-from headwise.papers.kinds.rank_sweep import capital
 from headwise.papers.kinds.trained_rows import FALL
 from headwise.papers.saturation import CONFIDENCE, MARGIN
 from headwise.report import Table
@@ -38,16 +37,16 @@ _HEAD = """# Does rank predict accuracy?
 This page tests the rank paper's practical claim on real data: look at the rank of attention before
 training, and take the head dimension d_h at which it first saturates, because accuracy after
 training saturates there too. `python docs/make_exhibits.py` writes the page, its answer included,
-from recorded rows.
+from recorded rows. A *setting* is one data set with one family of geometries.
 """
 
 _RULES_WORDS = f"""How often each rule for d_h agrees with accuracy. *Open*: rank still grows at
 the largest d_h, and accuracy may too. *By chance*: how often a random d_h of the grid would agree,
-and the probability that it agrees as often as the rule or more. Up to {CHANCE:g} the rule beats
-chance. *Mean distance*: from what was found, in doublings of d_h; a rule above the grid counts as
-its end. The last two rules measure nothing."""
+and the probability that it agrees as often as the rule or more; a rule *beats chance* if that is
+at most {CHANCE:g}. *Mean distance*: from what was found, in doublings of d_h; a rule above the
+grid counts as its end. D and E measure nothing. The letters are used in all tables below."""
 
-_SETS_WORDS = "The same for each set: settings in which the rule agrees, of those that decide."
+_SETS_WORDS = "The same for each data set: decided settings in which the rule agrees."
 
 _METHOD = f"""## How it is judged
 
@@ -66,15 +65,15 @@ images, which are the same for all runs. A setting is undecided
 
 A rule *agrees* if its d_h lies in the interval, and *differs* if not. It is *open* if it lies above
 the grid and the interval reaches the grid's end. A rule is judged as a whole if at least
-{FEWEST_SETTINGS} settings decide.
+{FEWEST_SETTINGS} settings are decided.
 
-The paper's rule takes the row above the first gain of rank / length of at most 0.013, which its
-Table 1 needs. It does not say how weights start on real data, so both readings are judged:
-N(0, 1) weights, and the model's own initialisation. Our rule is that of `headwise advise`: the
-first d_h whose lower confidence limit over seeds reaches 90 % of the highest rank. Rank is the
-number of singular values of at least 1e-8, in the first layer. Test accuracy is what is judged; no
-choice was made by it. The paper prints no width where the number of heads is fixed, and no number
-of heads on IMDB; those here are ours.
+The paper's rule stops at the last d_h before rank / length grows by at most 0.013, the value that
+reproduces its Table 1. The paper does not say how weights start on real data, so both readings are
+judged: N(0, 1) weights, and the model's own initialisation. Our rule is that of `headwise advise`:
+the first d_h whose lower confidence limit over seeds reaches 90 % of the highest rank. Rank is the
+number of singular values of at least 1e-8, in the first layer. Test accuracy is judged; no choice
+was made by it. The paper gives no width where the number of heads is fixed, and no number of heads
+on IMDB; those here are ours.
 """
 
 #: Other choices of ours, in words.
@@ -102,6 +101,11 @@ def _rules() -> list[str]:
     return [*PAPER_RULES.values(), OUR_RULE, PRINTED, CONSTANT]
 
 
+def _letters() -> dict[str, str]:
+    """Return the letter that stands for each rule in tables."""
+    return dict(zip(_rules(), "ABCDE", strict=True))
+
+
 def _tallies(settings: Sequence[Setting]) -> dict[str, Tally]:
     return {rule: tally(rule, settings) for rule in _rules()}
 
@@ -110,10 +114,13 @@ def _answer_part(settings: Sequence[Setting]) -> str:
     tallies = _tallies(settings)
     word, why = answer(tallies)
     lead = " ".join(filter(None, (f"**{word}.**", why, predictors_sentence(settings))))
-    rules = Table.of({"rule for d_h": capital(rule)} | _line(own) for rule, own in tallies.items())
+    letters = _letters()
+    rules = Table.of(
+        {"rule": letters[rule], "its d_h": rule} | _line(own) for rule, own in tallies.items()
+    )
     sets = list(dict.fromkeys(one.dataset for one in settings))
     by_set = Table.of(
-        {"rule for d_h": capital(rule)}
+        {"rule": letters[rule]}
         | {
             name: str(tally(rule, [one for one in settings if one.dataset == name]))
             for name in sets
@@ -157,8 +164,8 @@ def _simple_parts(settings: Sequence[Setting]) -> list[str]:
         for name, own in shares.items()
     )
     words = (
-        "How well a straight line in each predictor tells the accuracy of a d_h left out, in the "
-        "settings that decide ([every setting](#simpler-predictors)):"
+        "How well a straight line in each predictor predicts the accuracy of a d_h left out, in "
+        "the decided settings ([every setting](#simpler-predictors)):"
     )
     return [words, table.markdown()]
 
@@ -167,9 +174,9 @@ def _settings_part(settings: Sequence[Setting]) -> str:
     rows = tuple(
         (one.name, _found(one), *(_cell(one, rule) for rule in _rules())) for one in settings
     )
-    columns = ("setting", "accuracy (interval)", *map(capital, _rules()))
+    columns = ("setting", "accuracy (interval)", *_letters().values())
     words = (
-        "d_h by accuracy and by each rule, with the rule's distance in doublings. The last column "
+        "d_h by accuracy and by [each rule](#the-answer), with the rule's distance in doublings. E "
         "is the median of what was found in the other settings of the same kind. A setting trained "
         "on a subset says nothing about the whole set; [the exhibits](exhibits.md) name the "
         "subsets."
@@ -204,41 +211,50 @@ def _choices_part(families: Families) -> str:
         tallies = _tallies(settings_of(families[0], choices))
         rows.append({"choice": words, "answer": answer(tallies)[0]} | _counts(tallies))
     words = (
-        "The answer under other choices of ours: how often each rule agrees, of the settings that "
-        "decide."
+        "The answer under other choices of ours: in how many decided settings [each "
+        "rule](#the-answer) agrees."
     )
     return f"## Does the answer depend on our choices?\n\n{words}\n\n{Table.of(rows).markdown()}\n"
 
 
 def _counts(tallies: dict[str, Tally]) -> dict[str, str]:
+    letters = _letters()
     return {
-        capital(rule): f"{own} (chance {own.chance:.2f})" if own.decided else str(own)
+        letters[rule]: f"{own} (chance {own.chance:.2f})" if own.decided else str(own)
         for rule, own in tallies.items()
     }
 
 
 def _predictors_part(settings: Sequence[Setting]) -> str:
-    rows = tuple(
-        (one.name, name, round(100 * found.error, 3), f"{found.best:.0%}", _is_best(found.best))
-        for one in settings
-        for name, found in one.predictors.items()
-    )
-    if not rows:
+    known = [one for one in settings if one.predictors]
+    if not known:
         return ""
-    columns = (
-        "setting",
-        "predictor",
-        "error, points of accuracy",
-        "best in so many redraws",
-        "verdict",
+    names = list(dict.fromkeys(name for one in known for name in one.predictors))
+    rows = tuple((one.name, *(_predicted(one, name) for name in names)) for one in known)
+    best = (min(names, key=lambda name: _error(one, name)) for one in known)
+    table = Table(
+        ("setting", *names), rows, frozenset((i, 1 + names.index(n)) for i, n in enumerate(best))
     )
     words = (
         "Each predictor is fitted as a straight line to all head dimensions but one, and predicts "
-        "the accuracy of that one. Mean accuracies are drawn again with the noise of their seeds. "
-        "A predictor is surely the best only if it has the least error in "
-        f"{CONFIDENCE:.0%} of the redraws, and surely not the best in {1 - CONFIDENCE:.0%} or less."
+        "the accuracy of that one. The table has the error in points of accuracy, the least of a "
+        "setting in bold. Mean accuracies are drawn again with the noise of their seeds; the share "
+        "of redraws in which the predictor is the best is in parentheses. A predictor is surely "
+        f"the best only from {CONFIDENCE:.0%} on, and surely not the best up to "
+        f"{1 - CONFIDENCE:.0%}."
     )
-    return f"## Simpler predictors\n\n{words}\n\n{Table(columns, rows).markdown()}\n"
+    return f"## Simpler predictors\n\n{words}\n\n{table.markdown()}\n"
+
+
+def _error(one: Setting, name: str) -> float:
+    return one.predictors[name].error if name in one.predictors else math.inf
+
+
+def _predicted(one: Setting, name: str) -> str:
+    if name not in one.predictors:
+        return ""
+    found = one.predictors[name]
+    return f"{100 * found.error:.2f} ({found.best:.0%})"
 
 
 def _is_best(share: float) -> str:

@@ -39,7 +39,7 @@ def doublings(rule: float | int | None, stop: Stop) -> float | None:
 
 @dataclass(frozen=True)
 class Predicted:
-    """How well a predictor tells the accuracy of a head dimension left out.
+    """How well a predictor predicts the accuracy of a head dimension left out.
 
     Attributes:
         error: The root mean square error, in accuracy.

@@ -66,7 +66,7 @@ def _wide_parts(wide: Sequence[Row], runs: dict[str, list[Row]]) -> list[str]:
         if name.startswith("CIFAR-10,") and row["width"] == 192
     ]
     return [
-        "**CIFAR-10 at width 384.** The learning rate is the printed 1e-3: it rises for "
+        "**CIFAR-10 at width 384.** The learning rate is the published 1e-3: it rises for "
         f"{wide[0]['warm_up_epochs']:g} epochs and then falls to 0. Losses are means over the "
         "epoch that ends there.",
         table.markdown(),

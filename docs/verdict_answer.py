@@ -14,7 +14,7 @@ from headwise.papers.kinds.real_ranks import READINGS
 #: A rule that a random choice equals with this probability or less is better than chance.
 CHANCE = 0.05
 
-#: Settings that must decide before a rule is judged as a whole.
+#: Settings that must be decided before a rule is judged as a whole.
 FEWEST_SETTINGS = 3
 
 
@@ -101,16 +101,16 @@ def answer(tallies: Mapping[str, Tally]) -> tuple[str, str]:
     always = [start for start, own in better.items() if not own.differs]
     random = "a head dimension drawn at random from the grid"
     if all(own.decided < FEWEST_SETTINGS for own in readings.values()):
-        return "Undecided", f"Fewer than {FEWEST_SETTINGS} settings decide."
+        return "Undecided", f"Fewer than {FEWEST_SETTINGS} settings are decided."
     if always:
         return "Yes", (
-            f"With {READINGS[always[0]]} the paper's rule agrees with accuracy in every setting "
-            f"that decides, which {random} rarely does."
+            f"With {READINGS[always[0]]} the paper's rule agrees with accuracy in every decided "
+            f"setting, which {random} rarely does."
         )
     if better:
         return "In part", (
             f"With {READINGS[next(iter(better))]} the paper's rule agrees with accuracy more often "
-            f"than {random}, but not in every setting that decides."
+            f"than {random}, but not in every decided setting."
         )
     if all(own.agrees <= own.expected for own in readings.values()):
         return "No", f"The paper's rule agrees with accuracy no more often than {random}."
@@ -121,7 +121,7 @@ def answer(tallies: Mapping[str, Tally]) -> tuple[str, str]:
 
 
 def best_predictors(settings: Iterable[Setting]) -> dict[str, list[Setting]]:
-    """The settings that decide, by the predictor of accuracy with the least error."""
+    """The decided settings, by the predictor of accuracy with the least error."""
     found: dict[str, list[Setting]] = {}
     for one in settings:
         if one.stop.decided and one.predictors:
@@ -131,17 +131,17 @@ def best_predictors(settings: Iterable[Setting]) -> dict[str, list[Setting]]:
 
 
 def predictors_sentence(settings: Sequence[Setting]) -> str:
-    """Say whether rank or something simpler tells accuracy better; empty without predictors."""
+    """Say whether rank or something simpler predicts accuracy better; empty without predictors."""
     best = best_predictors(settings)
     rank = sum(len(own) for name, own in best.items() if name.startswith("rank"))
     known = sum(map(len, best.values()))
     if not known:
         return ""
     simple = [name for name in best if not name.startswith("rank")]
-    such = f", {max(simple, key=lambda name: len(best[name]))} first," if simple else ""
+    such = f", {max(simple, key=lambda name: len(best[name]))} best of all" if simple else ""
     return (
-        f"Predictors that need no measurement{such} tell accuracy better than rank in "
-        f"{known - rank} of {known} settings."
+        f"Predictors that need no measurement predict accuracy better than rank in {known - rank} "
+        f"of {known} decided settings{such}."
     )
 
 
@@ -157,8 +157,8 @@ def bullets(settings: Sequence[Setting], tallies: Mapping[str, Tally]) -> list[s
         "* **Initialisation.** The paper's rule "
         + (f"beats chance with {' and '.join(starts)}" if starts else "beats chance with neither")
         + f"; it agrees more often with {READINGS[start]}.",
-        "* **Rank.** The paper and we read saturation off the rank in different ways; "
-        + (f"what beats chance: {'; '.join(beating)}." if beating else "neither beats chance."),
+        "* **Rank.** The paper's rule and ours define saturation of the rank differently; "
+        + (f"these beat chance: {'; '.join(beating)}." if beating else "neither beats chance."),
     ]
 
 
@@ -171,7 +171,7 @@ def _sets_words(rule: str, settings: Sequence[Setting]) -> str:
     told: dict[str, list[str]] = {}
     for dataset in dict.fromkeys(one.dataset for one in settings):
         own = tally(rule, [one for one in settings if one.dataset == dataset])
-        some = {0: "in no setting", own.decided: "in every setting that decides"}
+        some = {0: "in no setting", own.decided: "in every decided setting"}
         often = some.get(own.agrees, "in some settings") if own.decided else "undecided"
         told.setdefault(often, []).append(dataset)
     undecided = told.pop("undecided", [])

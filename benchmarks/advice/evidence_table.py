@@ -182,7 +182,7 @@ def _limited(task: Swept, advised: HeadGeometry, others: Sequence[Row]) -> HeadG
 
 
 def _row(task: Swept, advised: HeadGeometry) -> Row:
-    (usual,) = RULES["habit (r = 64)"](task.question)
+    (usual,) = RULES["usual (r = 64)"](task.question)
     lower = [g for g in task.splits if g.qk_rank < advised.qk_rank]
     half = lower[-1] if lower else advised
     usual_regret, usual_error = task.gap(task.best, usual)

@@ -62,7 +62,7 @@ def part_table(partly: Sequence[Swept], tasks: Sequence[Swept]) -> str:
 
 def _part_line(task: Swept, tasks: Sequence[Swept]) -> list[str]:
     advised = advised_now(task, list(map(from_row, evidence_rows(tasks))))
-    (usual,) = RULES["habit (r = 64)"](task.question)
+    (usual,) = RULES["usual (r = 64)"](task.question)
     value, error = task.gap(advised, usual)
     return [
         task.name,
@@ -84,7 +84,7 @@ def _advised_by_others(task: Swept, tasks: Sequence[Swept]) -> HeadGeometry:
 
 
 def _line(task: Swept, advised: HeadGeometry) -> list[str]:
-    (usual,) = RULES["habit (r = 64)"](task.question)
+    (usual,) = RULES["usual (r = 64)"](task.question)
     return [
         task.kind,
         task.name,

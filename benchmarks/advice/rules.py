@@ -1,4 +1,4 @@
-"""Rules that choose a geometry before training: ours, habits, the paper's, and chance.
+"""Rules that choose a geometry before training: ours, the usual ones, the paper's, and chance.
 
 Each is asked in four regimes. "heads": the number of heads is given and the rank is chosen.
 "width": heads × rank must be the width. "half": half of the largest's parameters are shared out.
@@ -21,8 +21,8 @@ from headwise.geometry import HeadGeometry
 
 Regime = Literal["heads", "width", "half", "free"]
 
-#: The head dimension that habit chooses.
-HABIT = 64
+#: The usual head dimension.
+USUAL = 64
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ def adviser(question: Question) -> Sequence[HeadGeometry]:
     return [question.with_rank(best.qk_rank, heads)]
 
 
-def habit(question: Question) -> Sequence[HeadGeometry]:
+def usual(question: Question) -> Sequence[HeadGeometry]:
     """Head dimension 64, heads = width / 64."""
-    return [question.with_rank(HABIT, max(1, question.width // HABIT))]
+    return [question.with_rank(USUAL, max(1, question.width // USUAL))]
 
 
-def stock(question: Question) -> Sequence[HeadGeometry]:
-    """Rank = width / heads, as the usual layers force it."""
+def four_heads(question: Question) -> Sequence[HeadGeometry]:
+    """Rank = width / heads, as in the usual layers; all tasks are given four heads."""
     return [question.with_rank(question.width // question.heads)]
 
 
@@ -109,8 +109,8 @@ def chance(question: Question) -> Sequence[HeadGeometry]:
 #: Every rule by the name it has in the table; ours first.
 RULES: dict[str, Rule] = {
     "headwise": adviser,
-    "habit (r = 64)": habit,
-    "stock (r = d/H)": stock,
+    "usual (r = 64)": usual,
+    "4 heads (r = d/4)": four_heads,
     "paper's rule": paper,
     "largest": largest,
     "half the parameters": half_the_parameters,

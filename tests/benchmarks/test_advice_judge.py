@@ -67,8 +67,8 @@ def test_what_each_rule_chooses_with_heads_fixed():
     found = {rule: chosen(rule, "heads") for rule in RULES if rule != "chance"}
     assert found == {
         "headwise": [(4, 8)],
-        "habit (r = 64)": [(4, 64)],
-        "stock (r = d/H)": [(4, 16)],
+        "usual (r = 64)": [(4, 64)],
+        "4 heads (r = d/4)": [(4, 16)],
         "paper's rule": [(4, 2)],
         "largest": [(4, 64)],
         "half the parameters": [(4, 32)],
@@ -80,7 +80,7 @@ def test_what_each_rule_chooses_with_the_width_fixed_and_free():
     assert chosen("headwise", "width") == [(8, 8)]
     assert chosen("paper's rule", "width") == [(32, 2)]
     assert chosen("headwise", "free") == [(8, 8)]
-    assert chosen("habit (r = 64)", "free") == [(1, 64)]
+    assert chosen("usual (r = 64)", "free") == [(1, 64)]
     assert chosen("largest", "free") == [(4, 64)]
     assert chosen("half the parameters", "free") == [(4, 32)]
     # 4×16 is in both sweeps.
@@ -91,8 +91,8 @@ def test_what_each_rule_chooses_at_half_the_parameters():
     found = {rule: chosen(rule, "half") for rule in RULES if rule != "chance"}
     assert found == {
         "headwise": [(16, 8)],
-        "habit (r = 64)": [(2, 64)],
-        "stock (r = d/H)": [(8, 16)],
+        "usual (r = 64)": [(2, 64)],
+        "4 heads (r = d/4)": [(8, 16)],
         "paper's rule": [(32, 4)],
         "largest": [(2, 64)],
         "half the parameters": [(4, 32)],
@@ -164,9 +164,9 @@ def test_the_summary_pairs_rules_by_task_and_seed():
         judge.verdict(name, rule, question("heads"), BENCH.name, told)
         for name, rule in RULES.items()
     ]
-    habit = judge.summary(found, "habit (r = 64)")
-    assert habit.regret == pytest.approx(0.05) and habit.error == pytest.approx(0.0)
-    assert (habit.behind, habit.behind_error) == pytest.approx((-0.04, 0.01))
+    usual = judge.summary(found, "usual (r = 64)")
+    assert usual.regret == pytest.approx(0.05) and usual.error == pytest.approx(0.0)
+    assert (usual.behind, usual.behind_error) == pytest.approx((-0.04, 0.01))
     assert judge.summary(found, "headwise").behind == 0
 
 

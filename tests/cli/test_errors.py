@@ -192,7 +192,7 @@ def test_ctrl_c_while_the_command_loads_is_one_line(tmp_path):
         (("trial", "digits", "--minutes", 0), "a number above 0, got 0;"),
         (("trial", "digits", "--minutes", -1), "a number above 0, got -1;"),
         (("trial", "digits", "--candidates", "0x4"), "got '0x4'; pass numbers above 0"),
-        (("serve", "--port", "abc"), "a number such as 65535, got 'abc'"),
+        (("serve", "--port", "abc"), "a number such as 8765, got 'abc'"),
         (("demo", "--tokens", "x"), "a number such as 2000, got 'x'"),
         (("reduce", "m", "--text", "t", "--kv-bytes", "200%"), "at most 100%, got 200%"),
         (("rank", "a.npy", "--tolerance", "-1"), "a positive absolute tolerance, got -1"),

@@ -1,5 +1,6 @@
 """The gallery page: up to date, and made of recorded rows alone."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,24 @@ def test_the_page_is_up_to_date():
     }
 
 
+def test_readme_and_first_page_have_the_counts():
+    """Change the words there when this fails."""
+    page = (DOCS / "exhibits.md").read_text(encoding="utf-8")
+    values, claims = re.findall(r"^\| all \| (.*) \| (.*) \|$", page, re.M)[0]
+    words = f"{values} published values agree, {claims} claims hold"
+    assert words in (DOCS / "index.md").read_text(encoding="utf-8")
+    assert words in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_readme_and_first_page_have_the_verdict_on_accuracy():
+    """Change the word there when this fails."""
+    verdict = (DOCS / "rank-and-accuracy.md").read_text(encoding="utf-8")
+    word = verdict.partition("## The answer\n\n**")[2].partition(".**")[0]
+    asked = "Does the rank before training predict accuracy? |"
+    assert f"{asked} {word}: [" in (DOCS / "index.md").read_text(encoding="utf-8")
+    assert f"{asked} [{word}](" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_story_of_the_heads_paper_is_up_to_date():
     """Run python docs/make_exhibits.py when this fails."""
     page = (DOCS / "rank-or-heads.md").read_text(encoding="utf-8")
@@ -67,7 +86,7 @@ def test_recorded_rows_become_a_section_with_figure(with_rows, tmp_path):
     assert recorded.recorded_scales(exhibit) == (Scale.MINIATURE,)
     page = gallery_page(shown([exhibit]))
     assert f"]({FIGURES}/rank2026_figure_6.svg)" in page
-    assert "|  | 3 of 3 hold |" in page  # no printed claims, three of ours
+    assert "|  | 3 of 3 hold |" in page  # no published claims, three of ours
     (figure,) = write_figures(shown([exhibit]), tmp_path / "figures")
     assert figure.read_text().startswith("<svg")
     assert figure.stat().st_size < 150_000

@@ -74,8 +74,11 @@ def test_the_sentence_on_predictors_counts_settings():
         return {"rank, x": Predicted(rank, 0.5), "log₂ d_h": Predicted(simple, 0.5)}
 
     some = [setting({}, predictors=known(0.02, 0.01)), setting({}, predictors=known(0.01, 0.02))]
-    assert "log₂ d_h first, tell accuracy better than rank in 1 of 2" in predictors_sentence(some)
-    assert "in 0 of 1 settings" in predictors_sentence(some[1:])
+    assert (
+        "accuracy better than rank in 1 of 2 decided settings, log₂ d_h best"
+        in predictors_sentence(some)
+    )
+    assert "in 0 of 1 decided settings." in predictors_sentence(some[1:])
     assert predictors_sentence([setting({})]) == ""
 
 
@@ -84,7 +87,7 @@ def test_the_points_name_data_initialisation_and_rank():
     some.append(setting({NORMAL: 2, OWN: 2}, dataset="CIFAR-100"))
     rules = (*PAPER_RULES.values(), OUR_RULE)
     data, start, rank = bullets(some, {rule: tally(rule, some) for rule in rules})
-    assert "in every setting that decides on IMDB and SVHN and CIFAR-10" in data
+    assert "in every decided setting on IMDB and SVHN and CIFAR-10" in data
     assert "in no setting on CIFAR-100" in data
     assert "beats chance with N(0, 1) weights;" in start
     assert NORMAL in rank

@@ -24,10 +24,10 @@ def layer():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"layers": [0, 99]}, r"expected layers among 0 … 0, got 99; the first layer is ''"),
-        ({"layers": []}, "expected layers among 0 … 0, got none"),
-        ({"heads": [0, 7]}, "expected heads among 0 … 2, got 7"),
-        ({"heads": []}, "expected heads among 0 … 2, got none"),
+        ({"layers": [0, 99]}, r"expected layers from 0 to 0, got 99; the first layer is ''"),
+        ({"layers": []}, "expected layers from 0 to 0, got none"),
+        ({"heads": [0, 7]}, "expected heads from 0 to 2, got 7"),
+        ({"heads": []}, "expected heads from 0 to 2, got none"),
     ],
 )
 def test_a_layer_or_head_that_is_not_there_is_refused(given, said):

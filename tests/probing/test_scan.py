@@ -141,7 +141,7 @@ def test_layers_and_heads_can_be_chosen():
     some = scan(built, TOKENS, layers=[1], heads=[0, 2])
     assert some.rows == (whole.rows[3], whole.rows[5])
     assert scan(built, TOKENS, layers=["blocks.1.attention"], heads=[0, 2]).rows == some.rows
-    with pytest.raises(BadInputError, match=r"expected layers among 0 … 1"):
+    with pytest.raises(BadInputError, match=r"expected layers from 0 to 1"):
         scan(built, TOKENS, layers=[7])
 
 

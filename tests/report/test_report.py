@@ -48,7 +48,7 @@ def test_a_panel_shows_everything_it_was_given():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
         "64 tokens",
         "128",
-        "printed",
+        "published",
         "law",
     ]
     hollow = [

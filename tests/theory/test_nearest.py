@@ -1,4 +1,4 @@
-"""Rank-1 heads and the printed separation theorems."""
+"""Rank-1 heads and the published separation theorems."""
 
 from __future__ import annotations
 

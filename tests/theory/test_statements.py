@@ -49,7 +49,7 @@ def test_lemma_2(n, from_p):
 
 
 def test_lemma_3():
-    """Two rows by hand; and a tie, where the printed formula fails."""
+    """Two rows by hand; and a tie, where the published formula fails."""
     chances = torch.tensor([[0.5, 0.5], [0.25, 0.75]]).double()
     assert barrier.empty_columns(chances) == pytest.approx(0.5 * 0.75 + 0.5 * 0.25)
     tied = torch.zeros(4, 4)
@@ -173,7 +173,7 @@ def test_lemma_5_distance():
 
 
 def test_lemma_6():
-    """The printed probability at small t is near one; read as max(0, ·)² it is zero."""
+    """The published probability at small t is near one; read as max(0, ·)² it is zero."""
     t = 0.01
     assert (1 - 2 * math.exp(-(t**2))) ** 2 > 0.999
     assert barrier.score_shift_probability(t) == 0

@@ -171,3 +171,21 @@ def test_the_predicted_score_decides_who_goes_on_not_the_prior():
     found = standing.predictions(8)
     assert max(found, key=lambda name: found[name].probability) == "advised"
     assert _survivors(standing, 8) == ["a", "b"]
+
+
+class Told(NoProgress):
+    """Keeps what is shown."""
+
+    def __init__(self):
+        self.items = []
+
+    def show(self, item):
+        self.items.append(item)
+
+
+def test_progress_names_the_seed_and_the_step():
+    told = Told()
+    others = OneSeed(1)
+    race(OneSeed(0), NAMES, 800, Limits(progress=told), Repeats(1, lambda: others))
+    assert told.items[0].startswith("seed 1 of 2, step ")
+    assert told.items[-1] == "seed 2 of 2, step 800 of 800, 2 candidates"

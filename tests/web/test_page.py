@@ -335,7 +335,9 @@ def test_values_of_a_config_that_nobody_gave_are_named(client):
 
 def test_an_exhibit_says_what_disagrees_and_what_is_compared(client):
     (part,) = client.get("/api/exhibits/heads2024/figure_positions").json()["parts"]
-    assert part["disagreement"].startswith("Values that differ from print: 22 higher and 0 lower.")
+    assert part["disagreement"].startswith(
+        "Values that differ from the paper: 22 higher and 0 lower."
+    )
     assert part["cells"][0]["statistic"] == "least of 2 seeds"
     assert part["tables"][0]["title"].startswith("Mean over seeds")
     assert max(len(cell) for row in part["tables"][0]["rows"] for cell in row[3:]) <= 8

@@ -61,7 +61,7 @@ class Ranks:
         >>> import headwise
         >>> found = headwise.rank(torch.ones(2, 3, 3, dtype=torch.float64) / 3)
         >>> found
-        Ranks(shape=(2, 3, 3), ranks 1 to 1, 0 not certain)
+        Ranks(2 matrices of 3 × 3, rank 1, certain)
         >>> found.rows[1].rank.low
         1
     """
@@ -89,7 +89,14 @@ class Ranks:
     def __repr__(self) -> str:
         low, high = min(r.rank.low for r in self.rows), max(r.rank.high for r in self.rows)
         open_ = sum(not row.rank.exact for row in self.rows)
-        return f"Ranks(shape={tuple(self.shape)}, ranks {low} to {high}, {open_} not certain)"
+        size, many = " × ".join(map(str, self.shape[-2:])), len(self.rows) > 1
+        matrices = f"{len(self.rows):,} matrices of {size}" if many else f"{size} matrix"
+        if low == high:
+            ranks = f"rank {low}"
+        else:
+            ranks = f"ranks {low} to {high}" if many else f"rank between {low} and {high}"
+        certain = f"{open_:,} not certain" if many else "not certain"
+        return f"Ranks({matrices}, {ranks}, {certain if open_ else 'certain'})"
 
     def to_frame(self) -> Any:
         """Return the rows as a pandas DataFrame.

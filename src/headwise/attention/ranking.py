@@ -94,7 +94,7 @@ def rank(
         4
         >>> q = torch.ones(5, 2, dtype=torch.float64)
         >>> rank(queries=q, keys=q, mask="causal")
-        Ranks(shape=(5, 5), ranks 5 to 5, 0 not certain)
+        Ranks(5 × 5 matrix, rank 5, certain)
     """
     refuse_mixtures(dict(locals()) | {"logits": logits or isinstance(source, LogWeights)})
     rule = as_tolerance(tolerance)

@@ -62,15 +62,15 @@ def whole(text: str | int | float, such_as: str = "4096 or 20k") -> int:
     return int(found)
 
 
-def whole_from(least: int, most: int | float = math.inf) -> Callable[..., int]:
-    """Return a reader of whole numbers in a range.
+def whole_from(least: int, most: int | float = math.inf, such_as: str = "") -> Callable[..., int]:
+    """Return a reader of whole numbers in a range; its error names the example ``such_as``.
 
     >>> whole_from(1)("20k")
     20000
     """
 
     def read(text: str | int) -> int:
-        found = whole(text, "4096 or 20k" if most > 10**5 else str(most))
+        found = whole(text, such_as or ("4096 or 20k" if most > 10**5 else str(most)))
         _refuse_outside(found, least, most, text)
         return found
 

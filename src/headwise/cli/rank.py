@@ -45,7 +45,7 @@ Temperature = Annotated[
     float | None,
     option(
         "--temperature",
-        "With --queries: what q·k is divided by.",
+        "With --queries: divisor of the logits q·k.",
         number_above(0),
         default="√ of the head dimension",
     ),

@@ -64,7 +64,7 @@ KeysCut = Annotated[
 ]
 Only = Annotated[
     Literal["keys", "values"] | None,
-    typer.Option("--only", help="Cut keys or values alone; the budget is then theirs."),
+    typer.Option("--only", help="Cut only keys or only values; the budget counts these alone."),
 ]
 Step = Annotated[
     int,
@@ -139,7 +139,7 @@ def reduce(
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cut the attention of a trained model to the rank that it uses, and measure the damage.
+    """Cut the attention of a trained model to the rank that it uses, and measure the cost.
 
     Pass one budget: --kv-bytes, --params, --keep or --rank. Run the same command again after it was
     stopped: the calibration is kept.

@@ -1,4 +1,4 @@
-"""headwise reproduce: run exhibits, resumably, and compare them with print."""
+"""headwise reproduce: run exhibits, resumably, and compare them with the paper."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ScaleName = Annotated[
     Literal["miniature", "laptop", "gpu", "paper"] | None,
     typer.Option(
         "--scale",
-        help="miniature takes seconds, laptop minutes; gpu needs one; paper is as printed.",
+        help="miniature takes seconds, laptop minutes; gpu needs a GPU; paper is full size.",
         show_default="miniature; with --from-records the largest recorded",
     ),
 ]
@@ -109,7 +109,8 @@ Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed befo
 ListOnly = Annotated[
     bool,
     typer.Option(
-        "--list", help="List the exhibits; with names or --store, also what the store holds."
+        "--list",
+        help="List the exhibits and their scales; with names or --store, what the store holds.",
     ),
 ]
 
@@ -133,7 +134,7 @@ def reproduce(
     list_only: ListOnly = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute figures, tables and theorems of the papers, and compare them with print.
+    """Recompute figures, tables and theorems, and compare them with the published values.
 
     An exhibit is one of these; --list shows them. The report holds the exhibits of this run and
     replaces one that is in --out already. To gather everything that is stored, use headwise report.

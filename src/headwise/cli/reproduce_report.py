@@ -22,6 +22,12 @@ FOLDERS = {
     "beyond": "our own, beyond the two papers",
 }
 
+#: Every scale, the smallest first; a list shows their first letters.
+SCALES = ("miniature", "laptop", "gpu", "paper")
+
+#: What the columns of a list are.
+HEAD = "exhibit, scales (miniature, laptop, gpu, paper), largest recorded scale, title:"
+
 
 def show(found: Reproduction, as_json: bool) -> None:
     """Print the verdicts; exit with 1 if an exhibit could not be drawn."""
@@ -41,7 +47,7 @@ def show_list(listed: Sequence[dict[str, Any]], as_json: bool) -> None:
         print_json(list(listed))
         return
     out = screen()
-    out.print("Second column: largest scale that --from-records draws; -: compute it yourself.")
+    out.print(HEAD)
     for folder, group in groupby(listed, key=lambda row: row["exhibit"].partition("/")[0]):
         rows = list(group)
         out.print(f"\n{folder}/  {FOLDERS.get(folder, '')}", style="bold")
@@ -52,7 +58,12 @@ def show_list(listed: Sequence[dict[str, Any]], as_json: bool) -> None:
 
 def _print_exhibit(row: dict[str, Any], wide: int, out: Console) -> None:
     name, recorded = row["exhibit"].partition("/")[2], (row["recorded"] or ["-"])[-1]
-    out.print(f"{name:<{wide}}  {recorded:<6}  {row['title']}", no_wrap=True, overflow="ellipsis")
+    scales = "".join(scale[0] if scale in row["scales"] else "." for scale in SCALES)
+    line = f"{name:<{wide}}  {scales}  {recorded:<6}  {row['title']}"
+    if out.is_terminal:
+        out.print(line, no_wrap=True, overflow="ellipsis")
+    else:
+        out.print(line, soft_wrap=True)
     stored = row.get("stored", {})
     if stored:
         states = "; ".join(f"{scale} {stored[scale]}" for scale in row["scales"])
@@ -68,5 +79,5 @@ def _print(found: Reproduction) -> None:
         print(found.details())
     else:
         differing = sum(cell.differs for one in found.exhibits for cell in one.shown.cells)
-        print(f"{differing} printed values differ; the report lists them with the remarks.")
+        print(f"{differing} published values differ; the report lists them with the remarks.")
     print(f"\nreport: {found.files[0]}")

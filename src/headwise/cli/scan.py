@@ -176,9 +176,9 @@ def _print(found: Scan) -> None:
 
     columns = ("coarse_rank", "output_rank", "rank", "effective_rank", "hardmax_rank", "law")
     columns += ("query_key_rank", "logit_scale")
-    titles = ("rank\n0.01", "output", "rank\n1e-8", "effec-\ntive", "hard-\nmax", "law")
-    titles += ("query-\nkey", "logits")
-    start = ("0.01,\nnew" if found.initial else None,)
+    titles = ("rank\n0.01", "output", "rank\n1e-8", "eff.\nrank", "hardmax", "law")
+    titles += ("query\nkey", "logits")
+    start = ("rank\n0.01,\nnew\nweights" if found.initial else None,)
     table = Table("layer", *titles, *filter(None, start), "mask", box=None, padding=(0, 1, 0, 0))
     table.columns[0].overflow = "fold"
     for layer, name in zip(found.layers, short_names(found.layers), strict=True):

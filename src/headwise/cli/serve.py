@@ -10,7 +10,9 @@ from headwise.cli.options import option, store_place, whole_from
 
 Port = Annotated[
     int,
-    option("--port", "Port to listen on; 0 chooses a free one.", whole_from(0, 65535)),
+    option(
+        "--port", "Port to listen on; 0 chooses a free one.", whole_from(0, 65535, such_as="8765")
+    ),
 ]
 Host = Annotated[
     str,
@@ -28,7 +30,8 @@ Place = Annotated[
 ]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")]
 Token = Annotated[
-    str | None, typer.Option("--token", help="What browsers must present; made if --host needs it.")
+    str | None,
+    typer.Option("--token", help="Token that browsers must send; generated if --host needs one."),
 ]
 
 

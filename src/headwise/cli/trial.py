@@ -80,7 +80,12 @@ Steps = Annotated[int, option("--steps", "Steps of a full training run.", whole_
 Batch = Annotated[int, option("--batch", "Samples of a step.", whole_from(1))]
 Rate = Annotated[float, option("--rate", "Largest learning rate.", number_above(0))]
 Seeds = Annotated[
-    int, option("--seeds", "Seeds of the last geometries, at least 2.", whole_from(2))
+    int,
+    option(
+        "--seeds",
+        "Number of seeds, at least 2; the first one trains all geometries.",
+        whole_from(2),
+    ),
 ]
 Minutes = Annotated[
     float,

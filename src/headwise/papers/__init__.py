@@ -1,1 +1,1 @@
-"""Which questions each figure and table asks, and what the papers print: one file per exhibit."""
+"""Which questions each figure and table asks, and what the papers report: one file per exhibit."""

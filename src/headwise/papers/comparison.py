@@ -1,8 +1,9 @@
-"""Compare printed with measured values, by one rule for every cell of every exhibit.
+"""Compare published with measured values, by one rule for every cell of every exhibit.
 
 A cell agrees when the two differ by at most max(0.015, 3 combined standard errors). This was fixed
 before anything was run. Two additions came with the trained figures, and both make agreement
-harder: losses near zero must lie within a share of the printed value, and noise buys no agreement.
+harder: losses near zero must lie within a share of the published value, and noise never makes a
+value agree.
 """
 
 from __future__ import annotations
@@ -19,43 +20,43 @@ FLOOR = 0.015
 #: How many combined standard errors a difference may have.
 STANDARD_ERRORS = 3.0
 
-#: Noise that allows a larger share of the printed value decides nothing; a loss that is further
+#: Noise that allows a larger share of the published value decides nothing; a loss that is further
 #: off by this share differs.
 SHARE = 0.2
 
 RULE = (
-    "A printed value agrees if the measured one differs from it by at most max(0.015, 3 combined "
-    "standard errors). For a trained loss, a fifth of the printed value replaces 0.015 if it is "
+    "A published value agrees if the measured one differs from it by at most max(0.015, 3 combined "
+    "standard errors). For a trained loss, a fifth of the published value replaces 0.015 if it is "
     "less. A value that would agree is undecided if 3 combined standard errors exceed a fifth of "
-    "the printed value (and, for a rank, 0.015). A choice from a grid, such as a critical head "
-    "dimension, agrees if the printed one lies within the 99.7 % range of simulated repeats. A "
+    "the published value (and, for a rank, 0.015). A choice from a grid, such as a critical head "
+    "dimension, agrees if the published one lies within the 99.7 % range of simulated repeats. A "
     "second count uses noise alone: how many values lie within 3 standard errors, or within that "
     "range."
 )
 
 #: What the star in a table of cells means.
 STAR = (
-    f"* further from print than allowed: {FLOOR} (for a loss, a fifth of the printed value if that "
+    f"* further from the published value than allowed: {FLOOR} (for a loss, a fifth of it if that "
     f"is less), or {STANDARD_ERRORS:.0f} combined standard errors if that is more"
 )
 
 #: Why an exhibit has no cells.
-NOTHING_PRINTED = "no printed values"
-OTHER_SIZES = "printed for other sizes"
-WITHOUT_NUMBERS = "printed as a figure, without numbers"
-NOTHING_TO_MEASURE = "statements in words; no printed values"
+NOTHING_PRINTED = "no published values"
+OTHER_SIZES = "published for other sizes"
+WITHOUT_NUMBERS = "published as a figure, without numbers"
+NOTHING_TO_MEASURE = "statements in words; no published values"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed value and what was measured for it.
+    """One published value and what was measured for it.
 
     Attributes:
         name: Which value.
-        printed: The printed value.
+        printed: The published value.
         measured: The measured value.
         stderr: Its standard error.
-        printed_stderr: The standard error of the printed value.
+        printed_stderr: The standard error of the published value.
         floor: The least difference that counts.
         statistic: What the measured number is.
         reach: How far noise moves a choice from a grid, for which standard errors say little; it
@@ -73,7 +74,7 @@ class Cell:
 
     @property
     def difference(self) -> float:
-        """Return measured less printed."""
+        """Return measured less published."""
         return self.measured - self.printed
 
     @property
@@ -135,7 +136,7 @@ def comparison_table(cells: Sequence[Cell]) -> Table:
     rows = (
         {
             "cell": cell.name,
-            "printed": cell.printed,
+            "published": cell.printed,
             measured: round(cell.measured, 4),
             "± standard error": round(cell.stderr, 4),
             "difference": round(cell.difference, 4),
@@ -146,4 +147,4 @@ def comparison_table(cells: Sequence[Cell]) -> Table:
         for cell in cells
     )
     differing = frozenset((i, 6) for i, cell in enumerate(cells) if cell.differs)
-    return Table.of(rows, differing, title="Printed and measured")
+    return Table.of(rows, differing, title="Published and measured")

@@ -13,10 +13,10 @@ from headwise.report import Table
 from headwise.theory.fluctuation import corrected_law
 from headwise.theory.scaling import saturation_row
 
-#: "Less than or around 0.01": as written, and what the printed choices need.
+#: "Less than or around 0.01": as written, and what the published choices need.
 THRESHOLDS = (0.010, 0.013)
 
-#: The threshold that the printed choices need.
+#: The threshold that the published choices need.
 NEEDED_THRESHOLD = THRESHOLDS[1]
 
 #: Head dimensions between neighbouring rows of a finer or coarser table, all from 16 to 160.
@@ -28,11 +28,11 @@ _DRAWS = 2000
 def critical_table(
     points: Mapping[int, Mapping[Coordinate, Pooled]], printed: Mapping[int, int]
 ) -> Table:
-    """For each length: printed, by two thresholds, under noise, and by the law on other grids."""
+    """For each length: published, by two thresholds, under noise, and by the law on other grids."""
     rows = (
         {
             "tokens": n,
-            "printed": printed[n],
+            "published": printed[n],
             **{f"measured, threshold {x:.3f}": critical_dim(_means(own), x) for x in THRESHOLDS},
             "under the noise of one run, threshold 0.013": _under_noise(own, seed=n),
             **{
@@ -69,9 +69,9 @@ def _law_on_grid(n: int, step: int) -> dict[int, float]:
 def critical_cells(
     points: Mapping[int, Mapping[Coordinate, Pooled]], printed: Mapping[int, int]
 ) -> tuple[Cell, ...]:
-    """The printed critical head dimensions against the rule on measured means.
+    """The published critical head dimensions against the rule on measured means.
 
-    The rule chooses a row, so its noise is the set of rows that repeated runs choose. A printed
+    The rule chooses a row, so its noise is the set of rows that repeated runs choose. A published
     row that such runs choose less often than a value beyond three standard errors (1 in 740)
     differs.
     """

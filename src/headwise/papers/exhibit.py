@@ -18,7 +18,7 @@ class Scale(StrEnum):
     """How large an exhibit is run.
 
     ``miniature`` takes seconds and checks the machinery, ``laptop`` takes minutes on two cores,
-    ``gpu`` needs an accelerator, and ``paper`` has the printed sizes.
+    ``gpu`` needs an accelerator, and ``paper`` has the published sizes.
     """
 
     MINIATURE = "miniature"
@@ -88,7 +88,7 @@ class Claim:
     @property
     def source(self) -> str:
         """Return where the statement comes from, in words."""
-        return f"printed, {self.printed}" if self.printed else "ours"
+        return f"published, {self.printed}" if self.printed else "ours"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Presentation:
     uncompared: str = ""
 
     def claims_by(self, *, printed: bool) -> list[Claim]:
-        """Return the claims that a paper prints, or those that are ours."""
+        """Return the claims of a paper, or those that are ours."""
         return [claim for claim in self.claims if bool(claim.printed) is printed]
 
 
@@ -124,8 +124,8 @@ class Exhibit:
         caption: What the figure shows, ending in a full stop.
         questions: The specs of each scale.
         present: Turns answers into a presentation.
-        printed: Where the paper prints it, such as "Figure 1". Empty if the exhibit is ours.
-        compared_at: The scales at which printed values are compared.
+        printed: Where the paper has it, such as "Figure 1". Empty if the exhibit is ours.
+        compared_at: The scales at which published values are compared.
         partial: Whether ``present`` can show some of the answers.
         name: Folder and file, such as ``rank2026/table_1``; the catalogue fills it in.
         title: One line; the catalogue fills it in.

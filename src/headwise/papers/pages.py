@@ -68,7 +68,7 @@ def figures_of(found: Sequence[Reproduced]) -> dict[str, list[Panel]]:
 
 
 def summary_table(found: Sequence[Reproduced]) -> Table:
-    """Return one row for each exhibit: source, scale, printed values, and claims by source."""
+    """Return one row for each exhibit: source, scale, published values, and claims by source."""
     rows = []
     for one in found:
         shown = one.shown
@@ -93,11 +93,11 @@ def summary_table(found: Sequence[Reproduced]) -> Table:
 #: The columns of the summary.
 SUMMARY = (
     "exhibit",
-    "printed as",
+    "published as",
     "scale",
-    "printed values",
+    "published values",
     "within 3 standard errors",
-    "printed claims",
+    "published claims",
     "our claims",
 )
 
@@ -120,11 +120,11 @@ def claims_table(shown: Presentation) -> list[Table]:
 
 
 def values_words(shown: Presentation) -> list[str]:
-    """Return how many printed values agree, as a sentence; nothing if none is compared."""
+    """Return how many published values agree, as a sentence; nothing if none is compared."""
     if not shown.cells:
         return []
     alone = within_noise(shown.cells)
-    return [f"Printed values: {verdict(shown.cells)}; {alone} lie within 3 standard errors."]
+    return [f"Published values: {verdict(shown.cells)}; {alone} lie within 3 standard errors."]
 
 
 def _foot() -> str:
@@ -141,7 +141,9 @@ def _section(one: Reproduced, shown: Presentation, files: Rendered | None) -> Se
     return Section(
         title=f"{one.title} ({one.name}, {one.wanted.scale.value})",
         words=(
-            f"Printed as {source}." if source else "This exhibit is ours; no paper prints it.",
+            f"Published as {source}."
+            if source
+            else "This exhibit is ours; it is in neither paper.",
             one.wanted.exhibit.caption,
             *shown.remarks,
             *values_words(shown),

@@ -1,4 +1,4 @@
-"""Reproduce figures and tables of the papers, and say what agrees with print."""
+"""Reproduce figures and tables of the papers, and say what agrees with the paper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reproduction:
 
     >>> found = reproduce("heads2024/table_models", from_records=True)
     >>> found.summary().columns[:3]
-    ('exhibit', 'printed as', 'scale')
+    ('exhibit', 'published as', 'scale')
 
     Attributes:
         exhibits: Each exhibit with its presentation, or with the reason why there is none.
@@ -47,12 +47,12 @@ class Reproduction:
         claims = [claim for one in self.exhibits for claim in one.shown.claims]
         return (
             f"Reproduction({len(self.exhibits)} exhibit{'s' * (len(self.exhibits) != 1)}, "
-            f"{sum(cell.agrees for cell in cells)} of {len(cells)} printed values agree, "
+            f"{sum(cell.agrees for cell in cells)} of {len(cells)} published values agree, "
             f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold)"
         )
 
     def summary(self) -> Table:
-        """Return one row for each exhibit: printed values and claims that agree."""
+        """Return one row for each exhibit: published values and claims that agree."""
         from headwise.papers.pages import summary_table
 
         return summary_table(self.exhibits)
@@ -67,14 +67,16 @@ class Reproduction:
         ]
 
     def details(self) -> str:
-        """Return what differs from print, cell by cell, and the remarks."""
+        """Return what differs from the paper, cell by cell, and the remarks."""
         from headwise.papers.comparison import STAR, comparison_table
 
         lines, starred = [], False
         for one in self.exhibits:
             differing = [cell for cell in one.shown.cells if cell.differs]
             if differing:
-                lines.append(f"{one.name} at scale {one.wanted.scale.value} differs from print in:")
+                lines.append(
+                    f"{one.name} at scale {one.wanted.scale.value} differs from the paper in:"
+                )
                 lines.append(comparison_table(differing).text())
                 starred = True
             lines += [f"• {remark}" for remark in one.shown.remarks]
@@ -160,7 +162,7 @@ def reproduce(
     progress: Progress = SILENT,
     command: str = "headwise.reproduce",
 ) -> Reproduction:
-    """Run figures and tables of the papers, and compare them with print.
+    """Run figures and tables of the papers, and compare them with the paper.
 
     Answers are kept in a store and not computed again, so a stopped run resumes.
 
@@ -183,7 +185,7 @@ def reproduce(
         command: What the stored rows name as the command that computed them.
 
     Returns:
-        The exhibits, with what agrees with print.
+        The exhibits, with what agrees with the paper.
 
     Raises:
         ParameterError: If parameters do not go together.
@@ -193,7 +195,7 @@ def reproduce(
 
     >>> found = reproduce("heads2024/table_models", from_records=True)
     >>> found
-    Reproduction(1 exhibit, 0 of 0 printed values agree, 3 of 3 claims hold)
+    Reproduction(1 exhibit, 0 of 0 published values agree, 3 of 3 claims hold)
     """
     asked = dict(locals())
     names = _names(exhibits)

@@ -86,13 +86,14 @@ def refuse_absent(
     absent = [each for each in layers or () if each not in known]
     if absent or not (layers is None or layers):
         raise BadInputError(
-            f"expected layers among 0 … {len(seen) - 1}, got {_listed(absent)}",
+            f"expected layers from 0 to {len(seen) - 1}, got {_listed(absent)}",
             hint=f"the first layer is {seen[0]!r}" if seen else "check the model",
         )
     absent = [each for each in heads or () if each >= most]
     if absent or not (heads is None or heads):
         raise BadInputError(
-            f"expected heads among 0 … {most - 1}, got {_listed(absent)}", hint="pass such heads"
+            f"expected heads from 0 to {most - 1}, got {_listed(absent)}",
+            hint="name heads of the model" if absent else "name at least one",
         )
 
 

@@ -232,7 +232,7 @@ def plan(
         budget: What the model may cost.
         itemsize: Bytes of one number in the cache.
         step: Ranks are multiples of it.
-        only: Cut keys or values alone; the budget is then theirs.
+        only: Cut keys or values alone; the budget counts these alone.
 
     Returns:
         One cut for each layer.

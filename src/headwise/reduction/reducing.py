@@ -94,7 +94,7 @@ def reduce(
         keys: How a decoder's keys are cut: "latent" (default) caches a vector of a lower rank and
             restores the keys from it; "rotated" caches it after the rotation and restores
             nothing, which loses more and decodes faster; "pairs" drops rotation pairs.
-        only: Cut "keys" or "values" alone; the budget is then theirs.
+        only: Cut "keys" or "values" alone; the budget counts these alone.
         step: Ranks are multiples of it.
         tokens: Tokens to calibrate on, at most; 8,192 for decoders and 16,384 for encoders by
             default.

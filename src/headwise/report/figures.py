@@ -1,4 +1,4 @@
-"""Draw figures in one style: means with bands, printed values hollow, predictions as thin lines.
+"""Draw figures in one style: means with bands, published values hollow, predictions as thin lines.
 
 Each curve has its own colour, darkness and marker, so figures can be read in grey. The same data
 give the same file, byte for byte.
@@ -88,7 +88,7 @@ class Curve:
         label: The name in the legend.
         mean: The measured points.
         spread: Half the width of the band at each point; empty for no band.
-        printed: Values that a paper prints, drawn hollow.
+        printed: Published values, drawn hollow.
         law: The prediction, drawn as a thin line.
         style: "joined" connects the points; "rings" draws open rings, which stay visible around
             another curve.
@@ -231,7 +231,7 @@ def _names(panel: Panel) -> tuple[str, ...]:
     least = any(len(curve.least) for curve in panel.curves)
     return (
         *(curve.label for curve in panel.curves if _drawn(curve)),
-        *(["printed"] if printed else []),
+        *(["published"] if printed else []),
         *([panel.law_label] if law else []),
         *(["minimum"] if least else []),
     )
@@ -260,7 +260,7 @@ def _name_panel(axes: Axes, panel: Panel) -> None:
         _name_heights(axes)
     _name_levels(axes, panel)
     if any(len(curve.printed) for curve in panel.curves):
-        axes.plot([], [], "o", color="0.3", markerfacecolor="none", label="printed")
+        axes.plot([], [], "o", color="0.3", markerfacecolor="none", label="published")
     if any(len(curve.law) for curve in panel.curves):
         axes.plot([], [], color="0.3", linewidth=0.8, label=panel.law_label)
     if any(len(curve.least) for curve in panel.curves):

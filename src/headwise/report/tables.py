@@ -164,7 +164,10 @@ def data_frame(rows: Iterable[Mapping[str, Any]], columns: list[str] | None = No
 def _shown(value: Cell) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return f"{value:,}" if whole else str(value)
 
 
 @cache

@@ -1,6 +1,6 @@
 """The rank paper's statements as functions, each with the constants that make it computable.
 
-``theorems`` is the index: which are printed, which are ours, and what simulation says of each.
+``theorems`` is the index: which are published, which are ours, and what simulation says of each.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def score_shift(
 
 
 def score_shift_probability(deviation: Real) -> float:
-    """Lemma 6: the printed (1 − 2e^(−t²))², read as max(0, 1 − 2e^(−t²))² for small t."""
+    """Lemma 6: the published (1 − 2e^(−t²))², read as max(0, 1 − 2e^(−t²))² for small t."""
     return max(0.0, 1 - 2 * math.exp(-(float(deviation) ** 2))) ** 2
 
 

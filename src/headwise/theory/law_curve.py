@@ -25,6 +25,9 @@ from headwise.theory.number_types import MAX_HEAD_DIM, Real, Whole
 #: Below this head dimension predictions lie visibly under the law, which is never too low.
 FEW_DIMENSIONS = 32
 
+#: The repr of a law shows so many ranks, or the first and the last.
+SHOWN = 2
+
 
 @dataclass(frozen=True, repr=False)
 class Law:
@@ -41,6 +44,8 @@ class Law:
     >>> found = law(128)
     >>> found.critical_head_dim, round(found.barrier, 3)
     (46, 0.634)
+    >>> str(law(1024, 64)).partition("; ")[0]
+    "Law(1,024 tokens, mask 'none': rank 533 at head dimension 64"
     """
 
     length: int
@@ -51,10 +56,12 @@ class Law:
     rows: tuple[Prediction, ...]
 
     def __repr__(self) -> str:
-        some = f"{len(self.rows)} head dimension{'s' * (len(self.rows) != 1)}"
+        few = len(self.rows) <= SHOWN
+        shown = self.rows if few else (self.rows[0], self.rows[-1])
+        ranks = (", " if few else " … ").join(map(_rank_words, shown))
         return (
-            f"Law({self.length} tokens, mask {self.mask!r}: {some}, "
-            f"barrier {self.barrier:.4f}, {self.fraction:.0%} of it at head dimension "
+            f"Law({self.length:,} tokens, mask {self.mask!r}: rank {ranks}; barrier "
+            f"{self.barrier * self.length:,.0f}, {self.fraction:.0%} of it at head dimension "
             f"{self.critical_head_dim})"
         )
 
@@ -192,6 +199,12 @@ def _listed(head_dim: Whole | Sequence[Whole]) -> list[Whole]:
     if not dims:
         raise ParameterError("expected head dimensions, got an empty list", hint="pass at least 1")
     return [checked_sizes(2, dim)[1] for dim in dims]
+
+
+def _rank_words(row: Prediction) -> str:
+    """Return the rank of a prediction in words."""
+    most = "at most " if row.method == UPPER_BOUND else ""
+    return f"{most}{row.ratio * row.length:,.0f} at head dimension {row.head_dim}"
 
 
 def _error(row: Prediction) -> float | None:

@@ -27,7 +27,7 @@ SHARES = (0.5, 0.9, 0.95)
 # Head dimensions among which the last step that still gains is sought, before it is bracketed.
 _LADDER = tuple(2**power for power in range(1, 16))
 
-# The printed means have three decimals: 0.592 − 0.579 must count as 0.013.
+# The published means have three decimals: 0.592 − 0.579 must count as 0.013.
 _PRINT_SLACK = 1e-9
 
 
@@ -86,7 +86,7 @@ def _log_normal_share(spread: float) -> float:
 def gain_head_dim(length: Whole, gain: Real = 0.01, step: Whole = 16) -> int:
     """The least d_h from which on ``step`` more dimensions raise L(n, d_h) by at most ``gain``.
 
-    This is the rank paper's rule on the law. At lengths that exist it grows like log n. It has an
+    This is the rank paper's rule on the law. At practical lengths it grows like log n. It has an
     end: the steepest step itself gains less for very large n.
 
     >>> [gain_head_dim(25 * 2**k) for k in (0, 1, 2, 3, 15)]
@@ -114,10 +114,10 @@ def gain_head_dim(length: Whole, gain: Real = 0.01, step: Whole = 16) -> int:
 def saturation_row(
     head_dims: Sequence[int], ratios: Sequence[float], threshold: Real = 0.013
 ) -> int | None:
-    """The rank paper's critical head dimension: the row above the first small improvement.
+    """The rank paper's critical head dimension: the last one before a small improvement.
 
     An improvement is small when it is at most ``threshold``; the paper says "around 0.01",
-    and its printed choices need about 0.013. None if every improvement is larger.
+    and its published choices need about 0.013. None if every improvement is larger.
 
     >>> saturation_row([16, 32, 48, 64], [0.536, 0.593, 0.601, 0.612])
     32

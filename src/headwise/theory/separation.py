@@ -1,6 +1,6 @@
 """The heads paper's separation theorems, with their universal constants as arguments.
 
-The theorems say how fast the number of heads must grow. Their constants are not printed, so they
+The theorems say how fast the number of heads must grow. Their constants are not published, so they
 give no numbers by themselves; ``harmonic_bound`` does, and ``statements`` compares the two.
 
 The second half of this file is the biased target f*. Head j of ``square_wave`` returns x₁ when
@@ -90,7 +90,7 @@ def biased_error_lower_bound(
     """The least error of exp(``log_heads``) rank-r heads on f*, whatever the size of V_h.
 
     ½ Σ_ℓ E[λ_ℓ²] max(0, N − H·M), the bound of ``harmonic_bound`` with the coefficients of the
-    square wave, averaged over |y|. It is ours: the printed theorem depends on max‖V_h‖.
+    square wave, averaged over |y|. It is ours: the published theorem depends on max‖V_h‖.
     """
     d = whole("the width", width, 3)
     energy, degree = wave_energies(d), np.arange(1.0, _DEGREES + 1)

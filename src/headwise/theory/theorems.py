@@ -1,4 +1,4 @@
-"""Every statement: where it is printed, its simulation and its violator."""
+"""Every statement: where it is published, its simulation and its violator."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -151,7 +151,7 @@ def race(
     )
     points = looks(full) if limits.plan is None else limits.plan
     plan = _planned(points, len(names), max(standing.steps, default=0))
-    course = _Course(limits, standing, _Pace(limits.clock), full)
+    course = _Course(limits, standing, _Pace(limits.clock), full, _seeds_words(1, repeats))
     again = 0 if repeats is None else 2 * full * repeats.seeds
     total = sum(cost for *_, cost in plan) + again
     with tracked(limits.progress, "training candidates", total=total):
@@ -168,18 +168,28 @@ def race(
                 standing.running = _survivors(standing, full, halve=halve)
             course.keep(runner, cost)
         if repeats is not None:
-            _repeat(course, repeats)
+            _repeat(replace(course, seeds=_seeds_words(2, repeats)), repeats)
     return standing
+
+
+def _seeds_words(first: int, repeats: Repeats | None) -> str:
+    """The seeds that train now: the first alone, then all others together."""
+    if repeats is None:
+        return ""
+    last = 1 + repeats.seeds
+    alone = first in (1, last)
+    return f"seed {first} of {last}, " if alone else f"seeds {first} to {last} of {last}, "
 
 
 @dataclass(frozen=True)
 class _Course:
-    """A race on its way: its limits, where it stands, and how fast it goes."""
+    """A race on its way: its limits, where it stands, how fast it goes, and which seeds train."""
 
     limits: Limits
     standing: Standing
     pace: _Pace
     full: int
+    seeds: str = ""
 
     def late(self, work: int) -> bool:
         """Whether so much more work would end too late; the race is stopped then."""
@@ -191,7 +201,8 @@ class _Course:
     ) -> None:
         """Train those that run up to a step and add their scores to their curves."""
         running = self.standing.running
-        self.limits.progress.show(f"step {step:,} of {self.full:,}, {len(running)} candidates")
+        where = f"{self.seeds}step {step:,} of {self.full:,}"
+        self.limits.progress.show(f"{where}, {len(running)} candidates")
         scores = runner.train(running, step)
         for name in running:
             curves.setdefault(name, []).append([float(score) for score in scores[name]])

@@ -158,16 +158,16 @@ def _part(one: Any) -> dict[str, Any]:
 
 
 def disagreement(cells: Iterable[Any], claims: Iterable[Any]) -> str:
-    """What differs from print, in words; empty if nothing does."""
+    """What differs from the paper, in words; empty if nothing does."""
     differing = [cell for cell in cells if cell.verdict == "differs"]
     higher = sum(cell.measured > cell.printed for cell in differing)
     words = []
     if differing:
         sides = [f"{higher} higher", f"{len(differing) - higher} lower"]
-        words.append(f"Values that differ from print: {' and '.join(sides)}.")
+        words.append(f"Values that differ from the paper: {' and '.join(sides)}.")
         worst = max(differing, key=lambda cell: abs(cell.difference))
         words.append(
-            f"The farthest is {worst.name}: {_rounded(worst.measured)}, printed "
+            f"The farthest is {worst.name}: {_rounded(worst.measured)}, published "
             f"{_rounded(worst.printed)}."
         )
     failed = [claim.words for claim in claims if not claim.holds]
@@ -225,7 +225,7 @@ def _verdicts() -> list[dict[str, Any]]:
 
 
 def _verdict(row: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """The share that agrees: of the values that are decided, or of claims if none is printed."""
+    """The share that agrees: of the values that are decided, or of claims if none is published."""
     tally, claims = part["tally"], part["claims"]
     held, decided = sum(claim["holds"] for claim in claims), tally["agrees"] + tally["differs"]
     printed = sum(tally.values()) > 0

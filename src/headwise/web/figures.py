@@ -31,7 +31,7 @@ def alternative(panel: Panel) -> str:
             places = f"{curve.mean.x[0]:g} to {curve.mean.x[-1]:g}"
             lines.append(f"{curve.label}: from {first:.3g} to {last:.3g} over {places}.")
     if any(len(curve.printed) for curve in panel.curves):
-        lines.append("Hollow points are printed values.")
+        lines.append("Hollow points are published values.")
     if any(len(curve.law) for curve in panel.curves):
         lines.append("Dotted lines are the law.")
     return " ".join(lines)
@@ -50,7 +50,7 @@ def _traces(curve: Curve, place: int) -> list[dict[str, Any]]:
     if curve.spread:
         mean["error_y"] = {"type": "data", "array": list(curve.spread), "color": colour}
     beside = [
-        (curve.printed, "printed", {"mode": "markers", "marker": _hollow(colour)}),
+        (curve.printed, "published", {"mode": "markers", "marker": _hollow(colour)}),
         (curve.law, "law", {"mode": "lines", "line": {"color": colour, "width": 1, "dash": "dot"}}),
     ]
     return [

@@ -97,7 +97,7 @@ PLANTED = [
     ("float32_trap", "plain SVD", way("float64", "svd at ε", "float64", agreeing=3)),
     ("float32_trap", "float32 reports", way("float32", "svd at ε", "float32", mean=0.1)),
     ("float32_trap", "counted rightly", way("bfloat16", "svd at ε", "float64", agreeing=3)),
-    ("float32_trap", "whatever their rank", way("bfloat16", "svd at ε", "float64", mean=0.5)),
+    ("float32_trap", "whatever their true rank", way("bfloat16", "svd at ε", "float64", mean=0.5)),
     ("float32_trap", "√eig(AᵀA)", way("float64", "√eig(AᵀA) at ε", "float64", mean=0.1)),
     ("float32_trap", "the interval", way("float32", "headwise", "float64", agreeing=3)),
     ("uncentred_inputs", "falls as the mean", lambda row: {"mean": 0.5}),

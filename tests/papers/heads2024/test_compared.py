@@ -1,4 +1,4 @@
-"""Rows of several seeds: what counts, what is compared with print, and what is allowed."""
+"""Rows of several seeds: what counts, what is compared with the paper, and what is allowed."""
 
 import math
 from dataclasses import replace
@@ -82,7 +82,7 @@ def test_bands_stay_above_zero_on_a_logarithmic_axis():
 def test_what_is_compared_is_the_minimum():
     cell = trained_cell("it", OverSeeds(0.9, 0.0, 0.5, 2), 0.51)
     assert cell.measured == 0.5
-    # Seeds that agree leave the least difference that counts, however large the printed value.
+    # Seeds that agree leave the least difference that counts, however large the published value.
     assert cell.tolerance == pytest.approx(0.015)
     assert trained_cell("it", OverSeeds(2.0, 0.0, 2.0, 2), 2.0).tolerance == pytest.approx(0.015)
 
@@ -90,7 +90,7 @@ def test_what_is_compared_is_the_minimum():
 @pytest.mark.parametrize("printed", [0.005, 0.05, 0.5, 5.0])
 @pytest.mark.parametrize("spread", [0.0, 0.001, 0.1])
 def test_the_tolerance_follows_the_rule_that_is_printed(printed, spread):
-    """max(0.015, or a fifth of the printed value if that is less; 3 standard errors)."""
+    """max(0.015, or a fifth of the published value if that is less; 3 standard errors)."""
     found = trained_cell("it", OverSeeds(printed, spread, printed, 2), printed)
     told = max(min(0.015, printed / 5), 3 * spread / math.sqrt(2))
     assert found.tolerance == pytest.approx(told)
@@ -121,4 +121,4 @@ def test_the_column_says_that_the_least_of_the_seeds_is_compared():
 def test_it_is_said_why_nothing_is_compared():
     small = presented(FIGURE_RANK_DEPTH, Scale.LAPTOP, lambda spec: 0.5)
     assert small.cells == ()
-    assert FIGURE_RANK_DEPTH.why_uncompared(Scale.LAPTOP, small) == "printed for other sizes"
+    assert FIGURE_RANK_DEPTH.why_uncompared(Scale.LAPTOP, small) == "published for other sizes"

@@ -60,7 +60,9 @@ def test_a_caption_states_no_rate(exhibit):
 
 def of_scheduling(presentation):
     """The remarks on curves that were trained in unlike ways."""
-    return [remark for remark in presentation.remarks if "not all trained alike" in remark]
+    return [
+        remark for remark in presentation.remarks if "trained with different schedules" in remark
+    ]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_epochs_that_are_much_of_a_run_are_named():
 
 def test_a_best_training_loss_above_the_test_loss_is_counted():
     presentation = from_records(Wanted(FIGURE_ROLE_OF_N, Scale.GPU)).presentation
-    assert any("it lies above the test loss even" in told for told in presentation.remarks)
+    assert any("it even lies above the test loss" in told for told in presentation.remarks)
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.GPU, Scale.PAPER])
@@ -123,15 +125,15 @@ def test_a_figure_that_the_paper_has_not_is_expected_to_differ_from_nothing(scal
     found = presented(FIGURE_LARGE_N, scale, lambda spec: 0.5)
     told = " ".join(found.remarks)
     assert "has no figure of it" in told
-    assert "differences from print" not in told
+    assert "differences from the paper" not in told
     assert ("where scale paper has 100,000 steps" in told) is (scale is not Scale.PAPER)
 
 
 @pytest.mark.parametrize(
     ("exhibit", "why"),
     [
-        (FIGURE_ROLE_OF_N, "printed for other sizes"),
-        (FIGURE_ROLE_OF_D, "printed as a figure, without numbers"),
+        (FIGURE_ROLE_OF_N, "published for other sizes"),
+        (FIGURE_ROLE_OF_D, "published as a figure, without numbers"),
     ],
 )
 def test_a_printed_figure_without_values_here_is_not_said_to_be_missing(exhibit, why):
@@ -141,7 +143,7 @@ def test_a_printed_figure_without_values_here_is_not_said_to_be_missing(exhibit,
 
 def test_the_printed_losses_of_appended_positions_stand_beside_the_talks_words():
     told = " ".join(presented(FIGURE_POSITIONS, Scale.GPU, lambda spec: 0.5).remarks)
-    # Printed at rank 1: 0.747 with appended positions, 0.837 without; at rank 32: 0.318, 0.432.
+    # Published at rank 1: 0.747 with appended positions, 0.837 without; at rank 32: 0.318, 0.432.
     assert "are 11% to 26% lower with them" in told
 
 

@@ -205,8 +205,8 @@ def test_a_choice_that_rests_on_a_mean_not_found_again_is_named():
         return 0.58 if (spec.tokens, spec.head_dim) == (25, 16) else saturating(spec)
 
     shown = planted(RANK2026["table_1"], lower)
-    named = [words for words in shown.remarks if "rests on a printed mean" in words]
-    assert any("of 25 tokens, 16, rests on a printed mean of 0.606" in words for words in named)
+    named = [words for words in shown.remarks if "rests on a published mean" in words]
+    assert any("of 25 tokens, 16, rests on a published mean of 0.606" in words for words in named)
 
 
 def test_critical_head_dimensions_are_compared_and_can_agree_or_differ():
@@ -312,7 +312,7 @@ def test_printed_claims_and_ours_are_counted_separately():
     shown = planted(RANK2026["figure_1"], saturating)
     assert len(shown.claims_by(printed=True)) == len(shown.claims) == 3
     assert Claim("it is so", True).source == "ours"
-    assert Claim("it is so", True, "§2.1").source == "printed, §2.1"
+    assert Claim("it is so", True, "§2.1").source == "published, §2.1"
 
 
 def test_exhibits_of_no_paper_are_listed_as_ours():

@@ -121,7 +121,7 @@ def test_saturated_rank_is_judged_for_each_reading():
 
 
 def test_only_what_the_paper_prints_counts_as_printed():
-    """Ranks are printed for CIFAR-10: width 384 (Figure 4b) and 8 heads (Figure 10b)."""
+    """Ranks are published for CIFAR-10: width 384 (Figure 4b) and 8 heads (Figure 10b)."""
 
     def sources(name):
         shown = presented(name, lambda spec, seed: 0.9 + 0.001 * seed)

@@ -138,8 +138,8 @@ def _remarks(every: Sequence[Point]) -> tuple[str, ...]:
         f"{abs(mended.corrected - mended.mean):.4f}, at {mended.tokens} tokens and d_h "
         f"{mended.head_dim}. Largest standard error of a mean: {noise:.4f}.",
         "At a fixed head dimension longer sequences use a smaller share of their columns: the "
-        "barrier 1 − 1/e is the far end of this curve, and no head of practical size stands at it "
-        "for a long sequence.",
+        "barrier 1 − 1/e is the limit of this curve, and no head of practical size reaches it on a "
+        "long sequence.",
     )
 
 

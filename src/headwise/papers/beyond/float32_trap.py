@@ -139,12 +139,12 @@ def _claims(sharp: Sequence[Row], soft: Sequence[Row]) -> tuple[Claim, ...]:
             all(row["agreeing"] == row["count"] for row in half),
         ),
         Claim(
-            "soft heads stored in bfloat16 have full rank whatever their rank is, even "
+            "soft heads stored in bfloat16 have full rank, whatever their true rank, even "
             "decomposed in float64",
             all(row["mean"] > 0.99 for row in _of(soft, "bfloat16", "svd at ε", "float64")),
         ),
         Claim(
-            "√eig(AᵀA) in float64 reports more than there is of every sharp head dimension",
+            "√eig(AᵀA) in float64 reports too high a rank at every sharp head dimension",
             min(_excess(sharp, "float64", "√eig(AᵀA) at ε", "float64")) > 1.0,
         ),
         Claim(
@@ -158,15 +158,14 @@ def _remarks(sharp: Sequence[Row], soft: Sequence[Row]) -> tuple[str, ...]:
     single = _excess(sharp, "float32", "svd at ε", "float32")
     half = _excess(soft, "bfloat16", "svd at ε", "float64")
     return (
-        f"Of sharp heads float32 reports {min(single):.2f} to {max(single):.2f} times the rank. A "
+        f"For sharp heads float32 reports {min(single):.2f} to {max(single):.2f} times the rank. A "
         "decomposition in float32 errs by about 1e-7 of the largest singular value, more than "
         "ε = 1e-8. The matrix itself survives storage: its large entries are ones and its small "
         "ones keep their relative precision.",
-        f"Of soft heads bfloat16 reports up to {max(half):.1f} times the rank in whatever "
-        "arithmetic: every entry is rounded by up to 1 part in 512, and that is noise of full "
-        "rank far above ε.",
+        f"For soft heads bfloat16 reports up to {max(half):.1f} times the rank in any arithmetic: "
+        "every entry is rounded by up to 1 part in 512, which is noise of full rank far above ε.",
         "The default tolerance of numpy and torch is a share of the largest singular value that "
-        "depends on dtype and size. It asks another question, and its answer moves with the "
+        "depends on dtype and size. It answers another question, and the answer changes with the "
         "dtype.",
     )
 

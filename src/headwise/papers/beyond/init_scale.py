@@ -185,7 +185,7 @@ def _remarks(begun: dict[str, list[Row]], heated: Sequence[Row]) -> tuple[str, .
     full = [row["logit_size"] for row in widest if row["mean"] > 0.99]
     ends = f"for logits from {_about(min(full))} to {_about(max(full))}" if full else "nowhere"
     return (
-        "The barrier belongs to rows that are nearly one-hot. N(0, 1) weights make logits of about "
+        "The barrier holds for rows that are nearly one-hot. N(0, 1) weights make logits of about "
         f"{begun['N(0, 1) weights'][0]['logit_size']:.0f}; the usual initialisations, and layer "
         "norm, make them about 1, where a softmax row has all its entries and the ε-rank is full.",
         f"At d_h {widest[0]['head_dim']} the rank is full {ends}. Still smaller logits make "

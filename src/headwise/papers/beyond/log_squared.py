@@ -251,11 +251,11 @@ def _remarks(fits: Sequence[Fit], points: dict[int, list[Point]]) -> tuple[str, 
         f"{left['a ln n + b']}, a·t⁴/4 {left['a t⁴/4']}. The head dimension grows like t⁴/4, with "
         "t = Φ⁻¹(1 − 1/n); a straight line in log n does not fit.",
         f"t⁴/4 tends to (ln n)², but slowly: a·(ln n)² alone leaves {left['a (ln n)²']}, and with "
-        f"a second constant {left['a (ln n)² + b']}. Use t, not 2 ln n, at lengths that exist.",
-        "The rank paper prints d_h = Ω(log n). For a share of the barrier that is too slow. For "
-        "the paper's own rule, a fixed gain per step of d_h, it is right at lengths that exist: "
+        f"a second constant {left['a (ln n)² + b']}. Use t, not 2 ln n, at practical lengths.",
+        "The rank paper states d_h = Ω(log n). For a share of the barrier that is too slow. For "
+        "the paper's own rule, a fixed gain per step of d_h, it is right at practical lengths: "
         "each doubling adds 12 at 100 tokens and 9 at 2²⁰. The increments go on falling. From "
-        "2²⁷ tokens on the step from d_h = 2 gains less than 0.01, so the rule would stop at its "
+        "2²⁷ tokens on, the step from d_h = 2 gains less than 0.01, so the rule would stop at its "
         "first row, and near 10¹⁷ no step of 16 gains that much anywhere.",
         "At 50 % and short lengths the head dimension is below 16, where L is only an upper bound "
         "of the rank: there the thin line lies too low.",

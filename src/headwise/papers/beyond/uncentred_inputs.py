@@ -169,8 +169,8 @@ def _remarks(laws: dict[str, list[Row]], head_dim: int) -> tuple[str, ...]:
         "spread of z.",
         f"At d_h {head_dim}: {at['N(0, 1)']['mean']:.3f} for N(0, 1), "
         f"{at['U(0, 1)']['mean']:.3f} for U(0, 1), {at['U(0, 1) − 1/2']['mean']:.3f} after its "
-        "mean is taken away. Pixel values, ReLU outputs and embeddings with a common direction are "
-        "such inputs: look at their mean before reading a rank as a limit of attention.",
+        "mean is subtracted. Pixel values, ReLU outputs and embeddings with a common direction are "
+        "such inputs: check their mean before taking a rank for a limit of attention.",
     )
 
 

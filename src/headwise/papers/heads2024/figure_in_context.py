@@ -60,7 +60,7 @@ def _present(answers: Answers) -> Presentation:
         remarks=(
             *schedule_remarks(answers, "500,000 steps of 64 and four or five"),
             _DIFFERENCES,
-            "What is compared are test errors of fresh data: this task has no fixed set. "
+            "Test errors on fresh data are compared: this task has no fixed set. "
             "Untrained, the error is the number of dimensions.",
             *_undecided(rows),
             *diverged_remark(rows),
@@ -99,11 +99,11 @@ def _apart(one: OverSeeds, two: OverSeeds) -> bool:
 
 
 def _undecided(rows: list[Row]) -> tuple[str, ...]:
-    """Say so if the seeds do not tell whether two heads beat one, as they do in print."""
+    """Say so if the seeds do not tell whether two heads beat one, as they do in the paper."""
     points = _errors(rows, DIMENSIONS)
     if not {1, 2} <= points.keys() or _apart(points[1], points[2]):
         return ()
-    return ("In print two heads are better than one. Here the seeds do not decide it.",)
+    return ("In the paper two heads are better than one. Here the seeds do not decide it.",)
 
 
 def _table(rows: list[Row]) -> Table:
@@ -155,7 +155,7 @@ _DIFFERENCES = (
 FIGURE_IN_CONTEXT = Exhibit(
     caption="Squared error after all examples but one, of a causal model whose heads share its "
     "width; the paper's has width 48 and 12 layers. Mean over seeds, band of one standard "
-    "deviation, minimum dotted; hollow: printed.",
+    "deviation, minimum dotted; hollow: published.",
     questions={scale: partial(_questions, scale) for scale in IN_CONTEXT},
     present=_present,
     printed="the figure of in-context regression",

@@ -98,8 +98,8 @@ def _trained_remarks(rows: list[Row]) -> tuple[str, ...]:
     return (
         f"Trained layers: softmax heads of rank one with any value matrix, no MLP, fresh data, "
         f"{' to '.join(f'{s:,}' for s in steps)} steps, {len({r['seed'] for r in rows})} seeds. "
-        "The paper has no such experiment. A fixed set has no place here: the bound is one on the "
-        "expected error, and what is memorised may lie below it.",
+        "The paper has no such experiment. No fixed set is used: the bound limits the expected "
+        "error, and a memorised set may go below it.",
     )
 
 
@@ -127,11 +127,11 @@ def _remarks(answers: Answers) -> tuple[str, ...]:
     widest = max(row["width"] for row in answers.rows(kind="bound_heads"))
     plateau = next(r["plateau"] for r in answers.rows(kind="bound_heads", width=widest))
     return (
-        f"At d = {widest} the bound of rank far below d stands on a plateau of {plateau:.3f} until "
+        f"At d = {widest} the bound of rank far below d stays at a plateau of {plateau:.3f} until "
         "there are enough heads for degree 3: H = d/r heads have degree 1, and of degree 3 a share "
         "that grows with r. " + _standard_heads(answers, widest),
-        "Random heads under their best weights lie above the bound that no choice of directions "
-        "can pass. Their error is counted along x₁−x₂, as in the bound; fitted to the whole "
+        "Random heads with their best weights lie above the bound, which holds for all "
+        "directions. Their error is counted along x₁−x₂, as in the bound; fitted to the whole "
         "error, with no other way to write x₁+x₂, multiples of the identity lose more.",
     )
 

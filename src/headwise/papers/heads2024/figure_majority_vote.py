@@ -68,8 +68,8 @@ def _beside_the_bound(rows: list[Row]) -> str:
         if row["formula"] < bound
     ]
     return (
-        "The lower bound is one on a single layer, and does not speak of a vote that a second "
-        f"layer looks up. In {len(below)} of {len(rows)} settings the vote is below the bound of "
+        "The lower bound holds for a single layer, not for a vote that a second layer looks up. "
+        f"In {len(below)} of {len(rows)} settings the vote is below the bound of "
         "one layer with as many rank-one heads and any V"
         + (f" (error and bound; {'; '.join(below)})." if below else ".")
     )

@@ -71,7 +71,7 @@ def _ratios(rows: list[Row], positions: str, deep: Callable[[int], bool]) -> lis
 
 
 def _in_print(rows: list[Row], scale: Scale) -> tuple[str, ...]:
-    """Say how far the printed losses of one layer bear out the talk's words."""
+    """Say how far the published losses of one layer bear out the talk's words."""
     if scale not in COMPARED:
         return ()
     without = {

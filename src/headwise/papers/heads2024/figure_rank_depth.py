@@ -216,7 +216,7 @@ FIGURE_RANK_DEPTH = TrainedGrid(
     "the least epoch mean of the training loss on one fixed set, of 25,600 sequences in the paper "
     "(and at scales gpu and paper). Then the same trained on fresh data and tested on fresh data, "
     "or, without such runs, the test loss of the runs on the fixed set. "
-    "Mean over seeds, band of one standard deviation, minimum dotted; hollow: printed minima over "
-    "five runs, read off the figure. Dashed: least squares of token and token mean.",
+    "Mean over seeds, band of one standard deviation, minimum dotted; hollow: published minima "
+    "over five runs, read off the figure. Dashed: least squares of token and token mean.",
     printed="the figure of rank, parameters and depth",
 )

@@ -22,7 +22,7 @@ from headwise.papers.printed import printed_table
 from headwise.report import Curve, Line, Panel, Table
 from headwise.runs import Row, Spec
 
-#: Printed angle and size of full-rank heads, by their number.
+#: Published angle and size of full-rank heads, by their number.
 Printed = dict[int, dict[str, float]]
 
 #: The protocols and the words for them.
@@ -46,11 +46,11 @@ def _present(answers: Answers) -> Presentation:
         ),
         tables=tuple(_table(full, protocol, printed) for protocol in SHOWN),
         claims=_claims(_gentle(full), answers.scale),
-        uncompared="printed angles are shown; no rule compares them" if printed else OTHER_SIZES,
+        uncompared="published angles are shown; no rule compares them" if printed else OTHER_SIZES,
         remarks=(
             *schedule_remarks(answers, "100,000 steps of 256 and five"),
-            "The nearest that a form of rank r can come to −I is a multiple of −P, P a projection "
-            "on r dimensions: an angle of acos(−√(r/d)), the thin line.",
+            "The form of rank r closest to −I is a multiple of −P, P a projection on r dimensions. "
+            "Its angle is acos(−√(r/d)), the thin line.",
             *_rate_remark(rows),
             *unlike_remark({"": {_label(c): own for c, own in _by_copies(_gentle(rows)).items()}}),
             "Angles are in degrees and sizes in units of √d, so the rule for losses is not applied "
@@ -73,13 +73,13 @@ def _rate_remark(rows: list[Row]) -> tuple[str, ...]:
     if len(_gentle(rows)) == len(rows):
         return ()
     return (
-        "Of a number of heads that was trained at several rates the panels show the lowest, the "
-        "tables all. Steps differ with the rate, so the tables name both.",
+        "Where a number of heads was trained at several rates, the panels show the lowest rate and "
+        "the tables show all. Steps differ with the rate, so the tables name both.",
     )
 
 
 def _panels(rows: list[Row], protocol: str, printed: Printed) -> tuple[Panel, Panel]:
-    """Return panels of angle and size; printed values are those of the fixed set at full rank."""
+    """Return panels of angle and size; published values are those of the fixed set at full rank."""
     own = matching(rows, protocol=protocol)
     beside = printed if protocol == "fixed" else {}
     ranks = tuple(sorted({row["rank"] for row in own}))
@@ -182,9 +182,9 @@ def _table(full: list[Row], protocol: str, printed: Printed) -> Table:
                 "steps": steps,
                 "test loss": loss and round(loss.mean, 3),
                 "angle to I": angle and round(angle.mean, 1),
-                "printed": beside.get("angle"),
+                "published": beside.get("angle"),
                 "‖M‖_F / √d": size and round(size.mean),
-                "printed size": beside.get("form_size"),
+                "published size": beside.get("form_size"),
             }
         )
     title = f"What full rank learns, {SHOWN[protocol]} (degrees, mean over seeds)"
@@ -195,7 +195,7 @@ FIGURE_WHAT_IT_LEARNS = Exhibit(
     caption="M = W_Qᵀ W_K of each head of the one-layer models of the figure of rank and depth, "
     "and of some at the paper's own rate, on the fixed set and on fresh data. The exact solution "
     "is a large multiple of −I. Median over heads; mean, standard deviation and minimum over "
-    "seeds; hollow: printed.",
+    "seeds; hollow: published.",
     questions={scale: partial(_questions, scale) for scale in Scale},
     present=_present,
     printed="the figure of what full rank learns",

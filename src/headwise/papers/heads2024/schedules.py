@@ -79,7 +79,7 @@ def _slow_start(rate: float, warm_up: float, batch: int = 64) -> dict[str, Any]:
     }
 
 
-#: One layer tolerates ten times the paper's rate, and so comes near print in a tenth of its steps.
+#: One layer tolerates ten times the paper's rate: a tenth of the steps gives nearly its losses.
 _FAST = {"learning_rate": 0.1, "warm_up": 0.1, "dtype": "tf32"}
 
 #: With d³ parameters low ranks learn a little faster at a lower one.
@@ -99,7 +99,7 @@ RANK_DEPTH: ByDepth = {
         **{(3, c): (Schedule(8000, more=_slow_start(0.01, 0.5)),) for c in (1, 8, 64)},
         **{(5, c): (Schedule(6000, more=_slow_start(0.0018, 0.6)),) for c in (1, 8, 64)},
     },
-    # As printed, except that products are rounded to TF32: the one difference, and half the time.
+    # As published, except that products are rounded to TF32: the one difference, and half the time.
     Scale.PAPER: {
         (n, c): (Schedule(100_000, seeds=TWO_THEN_THREE, more={"dtype": "tf32"}),)
         for n in (1, 3, 5)

@@ -58,8 +58,8 @@ def _present(answers: Answers) -> Presentation:
             f"With about d/r heads the least error on the nearer of two neighbours is "
             f"{min(bounds):.3f} to {max(bounds):.3f} for every model: with r so far below d the "
             "standard number of heads has degree 1 of the target and hardly more. The bound "
-            "speaks of one layer on one task, of any values and any way to weigh: not of a "
-            "whole model.",
+            "is about one layer on one task, with any values and any weights, not about a whole "
+            "model.",
         ),
     )
 

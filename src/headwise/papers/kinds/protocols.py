@@ -28,7 +28,7 @@ TESTED = "test loss, trained on the fixed set"
 
 
 def shown_field(rows: Iterable[Row], protocol: str) -> str:
-    """Return which loss of these rows is shown and compared with print.
+    """Return which loss of these rows is shown and compared with the paper.
 
     The best training loss is the mean over an epoch. Where the last whole epoch ends long before
     the run, or is all of it, that mean says little of where the run ended: the test loss is shown.
@@ -68,7 +68,7 @@ def protocol_panels(
 ) -> Iterator[Panel]:
     """Yield one panel for each protocol: a curve for each label, losses against a field.
 
-    ``along`` is that field of the rows and its name in words. Printed values belong to the fixed
+    ``along`` is that field of the rows and its name in words. Published values belong to the fixed
     set. Without runs on fresh data the second panel shows the test loss of the runs on that set.
     """
     there = {row["protocol"] for rows in labelled.values() for row in rows}

@@ -88,11 +88,11 @@ def rank_curve(
 def rank_cell(
     name: str, measured: Pooled, printed: float, printed_std: float | None = None
 ) -> Cell:
-    """A printed mean compared with a measured one.
+    """A published mean compared with a measured one.
 
-    The paper's runs have as many matrices as one of ours, so the standard error of a printed
-    mean is taken as that of one such run, scaled by the ratio of the printed and the measured
-    spread; without a printed spread, as ours.
+    The paper's runs have as many matrices as one of ours, so the standard error of a published
+    mean is taken as that of one such run, scaled by the ratio of the published and the measured
+    spread; without a published spread, as ours.
 
     >>> found = Pooled(0.600, 0.03, 64, 0.002)
     >>> rank_cell("d_h 64", found, 0.610, printed_std=0.06).printed_stderr
@@ -103,7 +103,7 @@ def rank_cell(
 
 
 def spread_remark(cells: Iterable[tuple[str, float, Pooled]]) -> tuple[str, ...]:
-    """Name printed standard deviations that are far from ours; none is compared as a cell.
+    """Name published standard deviations that are far from ours; none is compared as a cell.
 
     >>> (told,) = spread_remark([("d_h 2", 0.01, Pooled(0.6, 0.03, 32, 0.005))])
     >>> told.partition(": ")[2]
@@ -116,7 +116,7 @@ def spread_remark(cells: Iterable[tuple[str, float, Pooled]]) -> tuple[str, ...]
     ]
     if not told:
         return ()
-    words = "Printed standard deviations of single matrices more than 1.5 times ours, or below"
+    words = "Published standard deviations of single matrices more than 1.5 times ours, or below"
     return (f"{words} ours over 1.5: {'; '.join(told)}.",)
 
 

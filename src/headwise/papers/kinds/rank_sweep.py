@@ -40,8 +40,8 @@ NEAR = 0.05
 #: Doublings between two names on the axis, so that they do not run into each other.
 NAME_ROOM = 0.35
 
-#: Said of what is run smaller than printed.
-SMALLER = "Smaller than printed, so nothing is compared with the paper."
+#: Said of what is run smaller than in the paper.
+SMALLER = "Smaller than in the paper, so nothing is compared with the paper."
 
 
 def rank_sweep(
@@ -130,19 +130,19 @@ class RankSweep:
 
     Attributes:
         varied: The field of the specs that varies.
-        values: Its values at the printed size.
+        values: Its values at the published size.
         label: The words for a value.
         panel: The title of the panel; or the values of several panels by their titles.
-        claims: The claims at the printed size.
-        head_dims: The head dimensions at the printed size.
-        sizes: What else is fixed at the printed size.
+        claims: The claims at the published size.
+        head_dims: The head dimensions at the published size.
+        sizes: What else is fixed at the published size.
         miniature: The values in miniature; the same if none are given.
         small: The sizes and the head dimensions in miniature.
         remarks: Remarks that are shown at every scale.
-        more: Remarks that are shown at the printed size only, from the points and all cells.
+        more: Remarks that are shown at the published size only, from the points and all cells.
         tables: Tables beside the figure.
-        printed: The name of the printed table.
-        cells: Cells beside those of the printed table.
+        printed: The name of the published table.
+        cells: Cells beside those of the published table.
     """
 
     varied: str
@@ -184,7 +184,7 @@ class RankSweep:
         return [*rank_sweep({**sizes, **batch}, dims, **axis), *laws]
 
     def present(self, answers: Answers) -> Presentation:
-        """Return the panels, and at the printed size cells and claims."""
+        """Return the panels, and at the published size cells and claims."""
         points, whole = points_by(answers, self.varied), answers.scale is Scale.PAPER
         printed = self._printed() if whole and self.printed else {}
         compared = [
@@ -239,7 +239,7 @@ class RankSweep:
 def alike_and_level(
     label: Callable[[Any], str], alike: str, alike_at: str, level_at: str
 ) -> Callable[[Points], tuple[Claim, ...]]:
-    """Claim that all curves are alike, and that each levels off near 0.63, where it is printed."""
+    """Claim that all curves are alike and, where the paper says so, level off near 0.63."""
 
     def claims(points: Points) -> tuple[Claim, ...]:
         return (

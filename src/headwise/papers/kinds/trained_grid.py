@@ -1,4 +1,4 @@
-"""The kind of exhibit that trains a grid: losses of both protocols, and print beside them."""
+"""The kind of exhibit that trains a grid: losses of both protocols beside the published ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from headwise.papers.printed import printed_table
 from headwise.report import Panel, Table
 from headwise.runs import Row, Spec
 
-#: The scales that have the printed sizes.
+#: The scales that have the published sizes.
 COMPARED = (Scale.GPU, Scale.PAPER)
 
 #: The title of a panel and the value of a curve in it.
@@ -45,12 +45,12 @@ class TrainedGrid:
         scales: The scales that it offers.
         curve: The field that has a curve for each of its values.
         label: The words for a curve, from its value.
-        schedule: The printed steps, batch and number of seeds, in words.
+        schedule: The published steps, batch and number of seeds, in words.
         columns: The fields that tell settings apart, and their names in the table.
         panel: The title of the panels; without one every depth has its own.
         along: The field along the axis and its name.
         cell: The words for a setting; "{panel}" and "{value}" stand for its panel and its curve.
-        printed: The name of the printed table, if values are compared.
+        printed: The name of the published table, if values are compared.
         more: Fields that are computed from those of a row.
         claims: The claims at a scale.
         tables: Further tables at a scale.
@@ -86,7 +86,7 @@ class TrainedGrid:
         )
 
     def present(self, answers: Answers, *, of_paper: bool) -> Presentation:
-        """Return panels and table, and at the printed sizes cells."""
+        """Return panels and table, and at the published sizes cells."""
         rows, scale = [row | self.more(row) for row in answers.rows()], answers.scale
         printed = self._printed() if self.printed and scale in COMPARED else {}
         settings = self._settings(rows)
@@ -165,7 +165,7 @@ def _named(panel: Panel) -> Panel:
 
 
 def _number(text: str) -> float | int | str:
-    """Return a field of a printed table as what rows have there."""
+    """Return a field of a published table as what rows have there."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -72,9 +72,10 @@ def trained_curve(
 
 
 def trained_cell(name: str, measured: OverSeeds, printed: float) -> Cell:
-    """The printed least loss of several runs compared with the least of ours."""
+    """The published least loss of several runs compared with the least of ours."""
     floor, least = min(FLOOR, SHARE * printed), f"least of {measured.count} seeds"
-    # How well print was read off a figure is not added: the rule allows for standard errors alone.
+    # The error of reading the published value off a figure is not added: the rule allows for
+    # standard errors alone.
     return Cell(name, printed, measured.least, measured.stderr, floor=floor, statistic=least)
 
 

@@ -12,10 +12,10 @@ from headwise.runs import Row
 
 
 def schedule_remarks(answers: Answers, whole: str, *, printed: bool = True) -> tuple[str, ...]:
-    """Say how the schedule differs from the paper, or from scale paper if nothing is printed."""
+    """Say how the schedule differs from the paper, or from scale paper if nothing is published."""
     if answers.scale is Scale.PAPER:
         return ()
-    source, more = "the paper", ", and differences from print are expected"
+    source, more = "the paper", ", and differences from the paper are expected"
     if not printed:
         source, more = "scale paper", ""
     return (
@@ -66,8 +66,8 @@ def unlike_remark(panels: Mapping[str, Mapping[str, Sequence[Row]]]) -> tuple[st
     if not told:
         return ()
     return (
-        "Curves of one panel were not all trained alike, so what sets them apart may be the "
-        f"schedule: {'; '.join(told)}.",
+        "Curves of one panel were trained with different schedules, which may explain part of "
+        f"their differences: {'; '.join(told)}.",
     )
 
 
@@ -106,7 +106,7 @@ def epoch_remarks(rows: Iterable[Row]) -> tuple[str, ...]:
     >>> row = {"protocol": "fixed", "steps": 300, "epoch": 100}
     >>> row |= {"best_train_loss": 0.27, "test_loss": 0.25}
     >>> epoch_remarks([row])[0].partition("ends. ")[2]
-    'In 1 of these 1 runs it lies above the test loss even.'
+    'In 1 of these 1 runs it even lies above the test loss.'
     >>> epoch_remarks([row | {"steps": 1000}])
     ()
     """
@@ -139,7 +139,7 @@ def _long_epochs(rows: Sequence[Row]) -> tuple[str, ...]:
     return (
         f"The best training loss is a mean over an epoch, and that is more than {LONG_EPOCH:.0%} "
         f"of some runs ({told} steps): while losses fall it lies above where the run ends."
-        + f" In {above} of these {len(rows)} runs it lies above the test loss even."
+        + f" In {above} of these {len(rows)} runs it even lies above the test loss."
         * bool(above),
     )
 
@@ -157,7 +157,7 @@ def stuck_remark(rows: Iterable[Row], *fields: str) -> tuple[str, ...]:
     told = "; ".join(_settings(stuck, rows, fields))
     return (
         f"{len(stuck)} of {len(rows)} runs ended above the trivial loss: {told}. "
-        "Nothing was learnt there; no mean leaves them out.",
+        "Nothing was learnt there; all means include them.",
     )
 
 
@@ -185,10 +185,10 @@ def _learnt_nothing(row: Row) -> bool:
 def left_out_remark(
     printed: Mapping[str, Iterable[Coordinate]], trained: Mapping[str, Iterable[Coordinate]]
 ) -> tuple[str, ...]:
-    """Name the printed settings that were not trained.
+    """Name the published settings that were not trained.
 
     >>> left_out_remark({"N = 4": (1, 8), "N = 16": (1,)}, {"N = 4": (8,)})
-    ('Printed, and not trained here: N = 4 at r = 1; N = 16 at every r.',)
+    ('Published, and not trained here: N = 4 at r = 1; N = 16 at every r.',)
     """
     told = []
     for name, ranks in printed.items():
@@ -197,4 +197,4 @@ def left_out_remark(
         if missing:
             every = len(missing) == len(wanted)
             told.append(f"{name} at " + ("every r" if every else f"r = {', '.join(missing)}"))
-    return (f"Printed, and not trained here: {'; '.join(told)}.",) if told else ()
+    return (f"Published, and not trained here: {'; '.join(told)}.",) if told else ()

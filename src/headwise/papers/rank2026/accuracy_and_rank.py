@@ -1,7 +1,7 @@
 """The kind of exhibit that sets accuracy after training beside rank at initialisation.
 
 An exhibit of this kind is a few studies (a set and families of geometries), what its panels show,
-and the claims that are printed about it. Whatever is not trained yet is named as such.
+and the claims that are published about it. Whatever is not trained yet is named as such.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _end_curve(one: Trained, family: Family) -> Curve:
         one.label(family),
         Line.of({dim: point.mean for dim, point in known.items()}),
         spread=tuple(point.spread for point in known.values()),
-        # Beside a subset, printed values of the whole set would look like a failure to learn.
+        # Beside a subset, published values of the whole set would look like a failure to learn.
         printed=Line.of(_printed_ends(one, family) if one.whole or not one.rows else {}),
     )
 
@@ -217,7 +217,7 @@ def _reading_panel(found: Sequence[Trained], start: str) -> Panel:
 
 
 def _printed_ends(one: Trained, family: Family) -> dict[int, float]:
-    """Printed values by head dimension; print has them for fixed widths alone."""
+    """Published values by head dimension; the paper has them for fixed widths alone."""
     if family.heads is not None or one.scale not in (Scale.GPU, Scale.PAPER):
         return {}
     known = printed_accuracies()
@@ -225,7 +225,7 @@ def _printed_ends(one: Trained, family: Family) -> dict[int, float]:
 
 
 def _cells(found: Sequence[Trained]) -> list[Cell]:
-    """Printed values beside ours, for sets that were trained on as a whole."""
+    """Published values beside ours, for sets that were trained on as a whole."""
     cells = []
     for one, family, g in _settings([one for one in found if one.whole]):
         printed = _printed_ends(one, family).get(g.qk_rank)
@@ -265,7 +265,7 @@ def _line(one: Trained, family: Family, geometry: HeadGeometry) -> dict[str, Any
         "validation accuracy": _rounded(kept),
         "test accuracy": _rounded(tested),
         "± one seed": None if tested is None or tested.count < 2 else round(tested.spread, 4),
-        "printed": _printed_ends(one, family).get(geometry.qk_rank),
+        "published": _printed_ends(one, family).get(geometry.qk_rank),
         **{name: None if rank is None else round(rank.mean, 3) for name, rank in ranks.items()},
     }
 
@@ -317,10 +317,10 @@ def _trained_words(one: Trained) -> str:
 _RANKS = (
     "Ranks are those of the first layer at initialisation, averaged over heads, a mini-batch and "
     "seeds (T = √d_h, ε = 1e-8, float64). The paper says so of Figure 3b alone; of Figures "
-    "4b and 10b it does not say when. Nor does it say how weights start, so both readings stand "
-    "beside each other. Optimiser, schedule, epochs and patches are choices of ours, and so are "
+    "4b and 10b it does not say when. Nor does it say how weights start, so both readings are "
+    "shown. Optimiser, schedule, epochs and patches are choices of ours, and so are "
     "the width, depth and number of heads on IMDB and the width of 192 in Figures 10 to 13: C.3 "
-    "prints no width and speaks of varied model dimensions, §4.2 of a regime as in §4.1, where the "
+    "gives no width and speaks of varied model dimensions, §4.2 of a regime as in §4.1, where the "
     "width does not follow d_h. We keep the width fixed. "
     "`headwise.models.rank_paper` lists our choices with their reasons."
 )

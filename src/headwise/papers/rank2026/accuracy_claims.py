@@ -21,19 +21,19 @@ from headwise.papers.saturation import Accuracies, pooled_spread, stops_improvin
 #: The head dimension at which accuracy and rank should stop improving, heads fixed.
 CRITICAL = {"imdb": 8, "cifar10": 16, "cifar100": 16, "svhn": 16}
 
-#: Where the paper prints it, by set and number of heads. For other images it prints curves alone.
+#: Where the paper has it, by set and number of heads. For other images it has curves alone.
 CRITICAL_AT: dict[tuple[str, int | None], str] = {
     ("imdb", 8): "§4.1, Figures 3a and 3b; width 128 and 8 heads are ours",
     ("cifar10", 8): "§C.3, Figure 10; width 192 is ours",
 }
 
-#: Where the paper prints that ranks are saturated with the width fixed, by set and width.
+#: Where the paper says that ranks are saturated with the width fixed, by set and width.
 SATURATED_AT = {("cifar10", 384): "§4.2, Figure 4b"}
 
 #: Our goals at scale gpu: test accuracy with this width and number of heads.
 GOALS = {("cifar10", 192, 8): 0.85, ("imdb", 128, 8): 0.84}
 
-#: A gain of the rank over length that is small, by the printed choices of Table 1.
+#: A gain of the rank over length that is small, by the published choices of Table 1.
 SMALL_GAIN = NEEDED_THRESHOLD
 
 #: One chance in twenty that noise alone shows a difference.
@@ -62,7 +62,7 @@ def width_claims(found: Trained) -> list[Claim]:
 
 
 def _more_heads_at(found: Trained, family: Family) -> str:
-    """Where the paper prints that more heads do better: the main text has one set and width."""
+    """Where the paper says that more heads do better: the main text has one set and width."""
     main_text = (found.study.dataset, family.width) in SATURATED_AT
     return "§4.2, Figure 4a, Table 3" if main_text else "§C.2, Table 3"
 
@@ -85,7 +85,7 @@ def _saturated_claims(
 
 
 def heads_claims(found: Trained) -> list[Claim]:
-    """Heads fixed: accuracy and rank both stop improving at the printed head dimension."""
+    """Heads fixed: accuracy and rank both stop improving at the published head dimension."""
     claims = []
     for family in found.study.families:
         critical = CRITICAL[found.study.dataset]
@@ -107,7 +107,7 @@ def heads_claims(found: Trained) -> list[Claim]:
 
 
 def _source(printed: str | None, ours: str) -> str:
-    """Return the source of a claim: empty, which means ours, if the paper does not print it."""
+    """Return the source of a claim: empty, which means ours, if the paper does not make it."""
     return f"{printed}; {ours}" if printed else ""
 
 

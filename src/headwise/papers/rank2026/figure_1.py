@@ -45,7 +45,7 @@ def _only(points: Points) -> Mapping[Coordinate, Pooled]:
     return found
 
 
-#: What the text says of the figure, in numbers: words, printed value, head dimensions.
+#: What the text says of the figure, in numbers: words, published value, head dimensions.
 IN_WORDS = (
     ("gain from d_h 8 to 16 (§2.1, text)", 0.10, (8, 16)),
     ("gain up to d_h 192 (§2.1, text; from 96 is our reading)", 0.01, (96, 192)),
@@ -86,7 +86,7 @@ def _claims(points: Points) -> tuple[Claim, ...]:
 
 
 _REMARK = (
-    "The bound of Theorem 1 is one for hardmax. Softmax at T = √d_h is not quite hardmax: "
+    "The bound of Theorem 1 holds for hardmax. Softmax at T = √d_h is not quite hardmax: "
     "its ε-rank lies above the law of hardmax and, for the widest heads, may lie above "
     "1 − 1/e. The law of this softmax takes the size of the logits into account; it is "
     "left out where it is not valid. Undecided counts are those that the rounding of q·k "

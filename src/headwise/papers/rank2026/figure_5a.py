@@ -11,7 +11,7 @@ LABEL = "width {}".format
 
 def _grown(_: Answers, points: Points) -> tuple[str, ...]:
     return (
-        "Logits grow with the width (N(0, 1) weights are not scaled), so softmax comes nearer "
+        "Logits grow with the width (N(0, 1) weights are not scaled), so softmax comes closer "
         "to hardmax and rank falls towards the law. The largest distance between two widths "
         f"at one head dimension is {widest(points.values()):.3f}.",
     )

@@ -185,10 +185,10 @@ _REMARKS = (
     "after it; every weight is N(0, 1). Matrices of one stack share its weights and inputs, and "
     "the standard errors allow for that. When tokens are nearly equal, so are the logits of a "
     "row: attention turns soft, and the rank of the last layers may rise again.",
-    "What makes deep layers low in rank is that tokens become alike, and under N(0, 1) weights "
-    "that is the work of the MLP: without it tokens and rank hardly change. Skip connections do "
+    "Deep layers are low in rank because tokens become alike. Under N(0, 1) weights the MLP "
+    "causes this: without it tokens and rank hardly change. Skip connections do "
     "nothing there, since what is added to them is far larger. With weights of usual size "
-    "(Xavier) it is the other way round: skip connections hold tokens apart, and without them "
+    "(Xavier) the reverse holds: skip connections hold tokens apart, and without them "
     "all tokens are equal after a few layers, with the MLP or without. The two right panels "
     f"have head dimension {COLLAPSE_HEAD_DIM} and are averaged over seeds.",
 )

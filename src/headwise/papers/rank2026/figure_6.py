@@ -18,7 +18,7 @@ from headwise.runs import Row, Spec
 #: Vectors of d_h Gaussian entries, and Gaussian inputs of the model's width times weights.
 SOURCES = {"N(0, 1) vectors": None, "keys of N(0, 1) inputs": 384}
 
-#: The sets of images that are printed.
+#: The sets of images that are published.
 SETS = ("cifar10", "cifar100")
 
 #: The paper calls its measure small without a number.
@@ -153,7 +153,7 @@ def _claims(answers: Answers, gaussian: Curves, images: Curves) -> tuple[Claim, 
     largest = max(answers.values("head_dim"))
     return (
         *(
-            # Section B.5 prints that the measure is small; that it falls is ours.
+            # Section B.5 says that the measure is small; that it falls is ours.
             Claim(f"{name}: the measure falls as the dimension grows.", holds)
             for name, holds in (
                 (name, falls(pooled_by(rows, "head_dim"))) for name, rows in gaussian.items()
@@ -173,7 +173,7 @@ def _claims(answers: Answers, gaussian: Curves, images: Curves) -> tuple[Claim, 
 
 
 def _at_the_end(scale: Scale, dim: int, curves: Curves) -> tuple[Claim, ...]:
-    """Said at the printed size alone: in miniature the last dimension is smaller."""
+    """Said at the published size alone: in miniature the last dimension is smaller."""
     if scale is not Scale.PAPER:
         return ()
     ends = {name: matching(rows, head_dim=dim)[0] for name, rows in curves.items()}
@@ -200,7 +200,7 @@ _REMARK = (
     "The measure divides by n², the number of cosines, where the norm grows as n: so it is small "
     "for long inputs whatever the dimension. The typical cosine (its root mean square, in the "
     "last column) does not depend on n and is 1/√d_h for Gaussian vectors. Keys made from inputs "
-    "of width d keep the cosines of those inputs, of size 1/√d, beside it. The expectation is "
+    "of width d keep the cosines of those inputs, of size 1/√d, in addition. The expectation is "
     "exact for the mean square; the thin line is its root."
 )
 

@@ -21,7 +21,7 @@ from headwise.runs import Spec
 WIDTHS = (32, 128, 256, 512)
 LABELS = {width: f"width {width}" for width in (8, 16, *WIDTHS)}
 
-#: The printed head dimensions, and two beyond them to see where rank levels off.
+#: The published head dimensions, and two beyond them to see where rank levels off.
 HEAD_DIMS = (2, 3, 4, 8, 16, 32, 64)
 
 #: The critical head dimension that the paper finds on IMDB.
@@ -60,7 +60,7 @@ def _presenter(layer: int, printed: str) -> Callable[[Answers], Presentation]:
 
 
 def _first_layer_claims(answers: Answers, points: Points) -> list[Claim]:
-    """What is printed of the first layer alone, and what we add."""
+    """What is published of the first layer alone, and what we add."""
     rows = answers.rows(layer=1, start="normal(0,1)")
     share = sum(row["distinct"] for row in rows) / len(rows)
     last = max(HEAD_DIMS)
@@ -94,7 +94,7 @@ _OPEN = (
 _WHY = (
     "A repeated word adds equal rows and equal columns, so the number of different words bounds "
     "the rank in the first layer. At the model's own initialisation logits are small and "
-    "positions tell equal words apart, so that matrices come to full rank."
+    "positions tell equal words apart, so that matrices reach full rank."
 )
 
 

@@ -42,7 +42,7 @@ class Family:
     head_dims: tuple[int, ...] = (2, 4, 8, 16, 32)
 
     def geometries(self, scale: Scale) -> list[HeadGeometry]:
-        """The geometries at a scale, in the order of print."""
+        """The geometries at a scale, in the paper's order."""
         width = self.width // SHRUNK.get(scale, 1)
         most = FEW if scale is Scale.MINIATURE else None
         if self.heads is None:
@@ -173,5 +173,5 @@ def heads_in_print(families: Sequence[tuple[str, Family]]) -> list[str]:
         (name, f.width) for name, f in families if f.heads is None and (name, f.width, 16) in known
     ]
     below = sum(known[*row, 16] < known[*row, 8] for row in rows)
-    text = "The text says that more heads do better. In print 16 heads are below 8"
+    text = "The text says that more heads do better. In the paper 16 heads are below 8"
     return [f"{text} in {below} of {len(rows)} rows."] * bool(below)

@@ -21,7 +21,7 @@ def _remark(answers: Answers, _: Points) -> tuple[str, ...]:
     }
     shown = ", ".join(f"{NAMES[inputs]} {size:.3g}" for inputs, size in sizes.items())
     return (
-        "The larger the logits, the nearer is softmax to hardmax and the lower its rank. The "
+        "Larger logits bring softmax closer to hardmax and lower its rank. The "
         f"logits of the narrowest heads have root mean square {shown}. "
         "U(−1, 1) has a third of the variance of N(0, 1), so its attention is the softest here "
         "and its rank the highest.",
@@ -31,10 +31,10 @@ def _remark(answers: Answers, _: Points) -> tuple[str, ...]:
 #: Where the paper and we differ, and what speaks for either.
 _PRINTED_GAUSSIAN = (
     "N(0, 100) has logits a hundred times those of N(0, 1), so its rank should be that of "
-    "hardmax, as is that of U(−100, 100): there our means, the law and the printed means agree. "
-    "The printed means of N(0, 100) lie above all of these but at d_h 4, some even above those of "
-    "N(0, 1). "
-    "If 100 were the standard deviation logits would be larger still, and rank no higher."
+    "hardmax, as is that of U(−100, 100): there our means, the law and the published means agree. "
+    "The published means of N(0, 100) lie above all of these but at d_h 4, some even above those "
+    "of N(0, 1). If 100 were the standard deviation, logits would be larger still, and rank no "
+    "higher."
 )
 
 TABLE_2 = RankSweep(
@@ -55,7 +55,7 @@ TABLE_2 = RankSweep(
 ).exhibit(
     "As Figure 1 (width 384, 100 tokens, batch 32, N(0, 1) weights, T = √d_h, "
     "ε = 1e-8, float64), for inputs with independent entries of four laws; the second number "
-    "of N is the variance. Bands: one standard deviation of single matrices. Hollow: printed. "
+    "of N is the variance. Bands: one standard deviation of single matrices. Hollow: published. "
     "Thin line: the finite law of hardmax, which no scale of the inputs changes.",
     printed="Table 2",
 )

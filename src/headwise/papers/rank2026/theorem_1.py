@@ -35,7 +35,7 @@ SERIES: dict[str, dict[str, Any]] = {
     },
 }
 
-#: How each ensemble is shown, and where print bounds its rank.
+#: How each ensemble is shown, and where the paper bounds its rank.
 NAMES = {
     "orthonormal inputs": ("orthonormal", "A.1, Theorem 2"),
     "almost orthonormal inputs": ("almost orthonormal", "3.1, Theorem 1"),
@@ -142,7 +142,7 @@ def _statements(answers: Answers) -> Table:
             f"{row['bound']:.4g}",
             "verdict": "holds" if row["holds"] and row["hypothesis_met"] else "broken",
             "violator": "rejected" if row["violator_rejected"] else "accepted",
-            "where print errs": one.finding,
+            "where the paper errs": one.finding,
         }
         for row in found
         for one in (told[row["statement"]],)
@@ -201,14 +201,14 @@ _REMARK = (
     "ε·n^(3/2)(d + d_h) stays below 0.01, as Theorem 1 requires. Independent unit rows of width "
     f"{UNIT_WIDTH} (64 in miniature) have inner products of size 1/√width and are far outside both "
     "theorems; they stay below the bound all the same, but a simplex does not. As d_h grows the "
-    "rank tends to n(1 − (1 − 1/n)^n) = (1 − 1/e)n + 1/(2e) + O(1/n): the printed constant, which "
-    "tends to 2e⁻² = 0.271, is larger than the 1/(2e) = 0.184 that is reached."
+    "rank tends to n(1 − (1 − 1/n)^n) = (1 − 1/e)n + 1/(2e) + O(1/n): the published constant, "
+    "which tends to 2e⁻² = 0.271, is larger than the 1/(2e) = 0.184 that is reached."
 )
 
 THEOREM_1 = Exhibit(
     caption="Expected hardmax rank over length by simulation, for orthonormal inputs, almost "
     "orthonormal inputs and independent unit rows; bands are three standard errors. Thin line: the "
-    "printed bound with its finite-n constant. Each statement is simulated under its hypothesis, "
+    "published bound with its finite-n constant. Each statement is simulated under its hypothesis, "
     "and a violator must break both hypothesis and conclusion.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},
     present=_present,

@@ -22,7 +22,9 @@ def _by_epoch(number: int, dataset: str, families: tuple[Family, Family]) -> Exh
         HEADS: ("width 192, with 4 and 8 heads of dimension 2 to 32", heads_claims),
     }[families]
     printed = (
-        "Hollow: printed in Table 3, if we trained on the whole set. " if families is WIDTHS else ""
+        "Hollow: published in Table 3, if we trained on the whole set. "
+        if families is WIDTHS
+        else ""
     )
     return accuracy_exhibit(
         f"Validation accuracy of vision transformers on {SET_NAMES[dataset]} while they train, and "
@@ -44,7 +46,7 @@ FIGURE_3A = accuracy_exhibit(
 
 FIGURE_4 = accuracy_exhibit(
     "Test accuracy of vision transformers on CIFAR-10, width 384, with 1 to 16 heads that share "
-    f"the width, and rank before training; hollow: printed in Table 3. {_SHOWN}",
+    f"the width, and rank before training; hollow: published in Table 3. {_SHOWN}",
     studies=(Study("cifar10", WIDTHS[1:]),),
     printed="Figure 4",
     claims=width_claims,

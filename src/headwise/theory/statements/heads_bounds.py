@@ -168,12 +168,12 @@ LOWER_BOUNDS = (
         "slide Lower Bound, regime 1",
         "x₁, x₂ a uniform orthonormal pair, y uniform; r ≤ d − 3, ε ≤ c/(d+1), "
         "H ≤ C·2^(d−(r+1)log₂(2d/r)).",
-        "H generalised rank-r heads have error at least ε. Constants are not printed; the "
+        "H generalised rank-r heads have error at least ε. Constants are not published; the "
         "computable bound implies it with c = C = 1 for every rank at widths 8 to 64.",
         _regime_1,
         {"full": False},
         {"full": True},
-        finding="The slide prints φ_h: R^(r×2) → Δ¹, without y, and applies it to (K_hᵀX, y). The "
+        finding="The slide has φ_h: R^(r×2) → Δ¹, without y, and applies it to (K_hᵀX, y). The "
         "slide Generalizing Attention writes Δ^N for N weights; that is Δ^(N−1). With C = 1 the "
         "limit is below one head from r = 2, 5, 13 and 29 on at d = 8, 16, 32 and 64, and from "
         "about r = d/2 on for large d.",
@@ -183,15 +183,15 @@ LOWER_BOUNDS = (
         Source.HEADS_PAPER,
         "slide Lower Bound, regime 2",
         "x₁, x₂ a uniform orthonormal pair, y uniform; d ≥ 5, ε ≥ c'/(d − 2e²r), "
-        "H ≤ ½(d/(2e(r + C'/ε)))^(C'/ε). Not printed: ε < ½ and d > 2e²r.",
+        "H ≤ ½(d/(2e(r + C'/ε)))^(C'/ε). Not published: ε < ½ and d > 2e²r.",
         "H generalised rank-r heads have error at least ε. The computable bound implies it with "
         "c' = 1, C' = 0.2 at widths 64 to 10⁶ and ε to 0.4.",
         _regime_2,
         {"exponent": REGIME_2_CONSTANT},
         {"exponent": 1.0},
         bound_only=True,
-        finding="Printed without an upper limit on ε, and false for ε ≥ ½: a head that returns the "
-        "mean of the two points has error ½, one that leans a little towards the choice of a "
+        finding="Published without an upper limit on ε, and false for ε ≥ ½: a head that returns "
+        "the mean of the two points has error ½, one that leans a little towards the choice of a "
         "rank-one head has less, and for large d the condition on H allows one head.",
     ),
     Statement(
@@ -199,7 +199,7 @@ LOWER_BOUNDS = (
         Source.HEADS_PAPER,
         "slide Alternative Lower Bound",
         "x₁, x₂ a uniform orthonormal pair, y ~ N(0, I/√d); f* combines biased nearest "
-        "neighbours. Here r < d, and f* is a square wave of about 2.5√d biases: the talk prints "
+        "neighbours. Here r < d, and f* is a square wave of about 2.5√d biases: the talk has "
         "neither.",
         "A layer of full-rank biased heads represents f*; with rank-r heads the error exceeds 1/40 "
         "unless H·max‖V_h‖ ≳ c^(d−r). Here without ‖V_h‖: H ≥ ½·2^(d−r).",
@@ -207,7 +207,7 @@ LOWER_BOUNDS = (
         {"waves": True},
         {"waves": False},
         bound_only=True,
-        finding="The slide prints “unless H·max‖V_h‖ ≲ c^(d−r)”; the sign must be ≳. The bound of "
+        finding="The slide says “unless H·max‖V_h‖ ≲ c^(d−r)”; the sign must be ≳. The bound of "
         "this project gives H ≥ ½·2^(d−r) for every r < d at widths 4 to 32, without ‖V_h‖. For "
         "the plain nearest neighbour the bound asks for less: 2^250 heads of rank 2 at width 256. "
         "With N(0, I/√d) |y|² is about √d; the notes call it basically the same as the "

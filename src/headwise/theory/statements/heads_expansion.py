@@ -196,7 +196,7 @@ EXPANSION = (
         "Lemma sgn = Tu",
         Source.HEADS_PAPER,
         "slide Representing sgn",
-        "Printed: some u exists. Ours: u = Σ_ℓ λ_ℓ⁻¹ Σ_i Y_ℓ^i ⊗ Y_ℓ^i over odd degrees.",
+        "Published: some u exists. Ours: u = Σ_ℓ λ_ℓ⁻¹ Σ_i Y_ℓ^i ⊗ Y_ℓ^i over odd degrees.",
         "(Tu)(x, y) = ∫ u(q, k) sgn(xᵀk)sgn(qᵀy) is sgn(xᵀy).",
         _represented,
         {"power": -1},
@@ -226,7 +226,7 @@ EXPANSION = (
         _tail,
         {"first": 10**6 + 1},
         {"first": 3},
-        finding="√d·ℓ⁻² is ours. The slide prints N·β_ℓ ~ d/ℓ², and the notes speak of the "
+        finding="√d·ℓ⁻² is ours. The slide has N·β_ℓ ~ d/ℓ², and the notes speak of the "
         "energy of a degree; with β_ℓ of the slide Combining the energy is N·β_ℓ². d/ℓ² is too "
         "large: it would leave a constant share beyond degree d, where 1/√d is left. For ℓ ≪ d the "
         "energy falls like ℓ^(−3/2).",

@@ -100,7 +100,7 @@ VOTES = (
         _one_head,
         {"same": True},
         {"same": False},
-        finding="Printed as about ½ + 1/√d: the rate is right, the constant is √(2/π)/π = 0.254.",
+        finding="Published as about ½ + 1/√d: the rate is right, the constant is √(2/π)/π = 0.254.",
     ),
     Statement(
         "Majority vote",

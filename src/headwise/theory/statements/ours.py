@@ -237,12 +237,12 @@ OURS = (
         Source.OURS,
         "docs/theory.md; Theorem 2 of the heads paper made computable",
         "The same with value matrices that are multiples of I.",
-        "The same with M = C(r+ℓ−1, ℓ). The slide Combining has this sum; the talk prints "
+        "The same with M = C(r+ℓ−1, ℓ). The slide Combining has this sum; the talk has "
         "M ≤ C(r+ℓ, ℓ).",
         _layer,
         {"values": Values.IDENTITY, "width": 8, "heads": 24, "full": False},
         {"values": Values.IDENTITY, "width": 8, "heads": 1, "full": True},
-        finding="The slide prints Σ β_ℓ²(N − H·M), also where H·M exceeds N. Such terms are "
+        finding="The slide has Σ β_ℓ²(N − H·M), also where H·M exceeds N. Such terms are "
         "negative and weaken the bound: take max(0, ·). It writes M(d, ℓ); M depends on r and ℓ. "
         "Its first = must be ≥: heads also have parts outside the span. Inside its last norm "
         "N − H·M is a factor before one function; it must count functions, or the square would be "

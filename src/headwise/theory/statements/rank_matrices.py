@@ -163,7 +163,7 @@ RANK_MATRICES = (
         _procrustes,
         {"rows": 5, "width": 9},
         {"rows": 9, "width": 5},
-        finding="Printed as the minimiser; it is the only one when rank X̃ = n. For X̃ = 0 every "
+        finding="Published as the minimiser; it is the only one when rank X̃ = n. For X̃ = 0 every "
         "matrix with orthonormal columns is as near. The proof's 1 = Σ_i S_ii² should be "
         "1 = Σ_k S_ki².",
     ),
@@ -189,7 +189,7 @@ RANK_MATRICES = (
         _shift,
         {"noise": 1e-7},
         {"noise": 1e-3},
-        finding="For t < √ln 2 the printed probability is the square of a negative number and "
+        finding="For t < √ln 2 the published probability is the square of a negative number and "
         "tends to 1 as t → 0: it would bound a Gaussian norm with certainty. Read max(0, ·)². "
         "The = o(1) of (57) needs t² = O(d + d_h).",
     ),

@@ -194,7 +194,7 @@ RANK_REMARKS = (
         "Equations 66–69",
         Source.RANK_PAPER,
         "A.3",
-        "W_k has independent N(0, 1) entries; d_h ≥ C·log n. Printed without constants; here "
+        "W_k has independent N(0, 1) entries; d_h ≥ C·log n. Published without constants; here "
         "C = 4/(ε²/2 − ε³/3) at ε = 0.15, and the probability is Chernoff's.",
         "k_iᵀk_j ≈ d_h·x_iᵀx_j: P(max |k_iᵀk_j/d_h − x_iᵀx_j| > ε) ≤ 2n²e^(−d_h(ε²/2−ε³/3)/2) for "
         "unit inputs (simulated for orthonormal ones). So, given W_k, a row of QKᵀ/√d_h is "
@@ -210,7 +210,7 @@ RANK_REMARKS = (
         Source.RANK_PAPER,
         "A.3",
         "Rows are independent, as in Theorem 2: here XXᵀ = I, which A.3 does not repeat. d_h → ∞ "
-        "(printed: d_h = Ω(log n)).",
+        "(published: d_h = Ω(log n)).",
         "The rank has the law of the rank of hardmax of independent rows N(0, XXᵀ).",
         _plateaus,
         {"similar": False},
@@ -231,6 +231,6 @@ RANK_REMARKS = (
         {"shared": 0.8},
         finding="The remark calls ε the error of the ≈ in (66); the ≈ stands in (68). That the "
         "constant also grows with the probability, and may be smaller for nonlinear projections, "
-        "is printed without a bound, so it has no check.",
+        "is published without a bound, so it has no check.",
     ),
 )

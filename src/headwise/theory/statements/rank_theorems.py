@@ -191,13 +191,13 @@ RANK_THEOREMS = (
         "Lemma 2",
         Source.RANK_PAPER,
         "A.1, eqs 5–6",
-        "n ≥ 1, p ∈ [0, 1] (printed: p ∈ [0, ∞)).",
+        "n ≥ 1, p ∈ [0, 1] (published: p ∈ [0, ∞)).",
         "δ_n(p) = e^(−pn) − (1−p)ⁿ ≤ ½p²n·e^(−p(n−1)), which is ≤ ½p² for n = 1 and "
         "≤ 2e⁻²(1/(n−1) + 1/(n−1)²) for n ≥ 2.",
         _excess,
         {"largest": 1.0},
         {"largest": 2.0},
-        finding="Printed for every p ≥ 0 and false for odd n ≥ 3 beyond p = 1.54 (n = 3) or 1.32 "
+        finding="Published for every p ≥ 0 and false for odd n ≥ 3 beyond p = 1.54 (n = 3) or 1.32 "
         "(n = 25): δ_3(2) = 1.002 against 0.110. The proof replaces (1−p)^k by e^(−pk), which "
         "fails for p > 1.28 and even k ≥ 2. Theorem 2 uses p ≤ 1 only, so it stands.",
     ),
@@ -211,8 +211,8 @@ RANK_THEOREMS = (
         _unequal_rows,
         {"own_draws": True},
         {"own_draws": False},
-        finding="Unique maxima are not printed and are needed: for a constant matrix every p_ij is "
-        "1, the formula says 0, and n − 1 columns are empty.",
+        finding="The paper does not ask for unique maxima, which are needed: for a constant matrix "
+        "every p_ij is 1, the formula says 0, and n − 1 columns are empty.",
     ),
     Statement(
         "Lemma 4",
@@ -246,10 +246,10 @@ RANK_THEOREMS = (
         _theorem_1,
         {"evenly_apart": False},
         {"evenly_apart": True},
-        finding="The proof takes hardmax for continuous; it is not (see Gap lemma). Equation 2 "
-        "stands: Total variation proves it without continuity. Its hypothesis is far stricter than "
-        "Gaussian inputs of width 384 (100 tokens, made unit vectors), where ε·n^(3/2)(d+d_h) is "
-        "about 10⁵; and a simplex, with |E_ij| = 1/(n−1), exceeds the bound. At d_h = ∞ it uses "
+        finding="The proof assumes that hardmax is continuous; it is not (see Gap lemma). Equation "
+        "2 stands: Total variation proves it without continuity. Its hypothesis is far stricter "
+        "than Gaussian inputs of width 384 (100 tokens, made unit vectors), where "
+        "ε·n^(3/2)(d+d_h) is about 10⁵; and a simplex, with |E_ij| = 1/(n−1), exceeds the bound. At d_h = ∞ it uses "
         "0.60, 0.94 and 1.3 columns more than orthonormal inputs at n = 10, 40 and 160, and the "
         "excess grows like (ln n)/e, so no O(1) is enough there. The text adds that almost "
         "orthonormality allows exponentially many vectors; not here: the theorem assumes d ≥ n.",
@@ -267,6 +267,6 @@ RANK_THEOREMS = (
         {"head_dim": 4},
         finding="No constant is enough for all n: with d_h = C·log n the share of the barrier "
         "tends to 0, because it depends on t⁴/d_h, t² ≈ 2 ln n. A fixed share needs (log n)²; a "
-        "fixed gain per step, the paper's rule in Table 1, about log n at lengths that exist.",
+        "fixed gain per step, the paper's rule in Table 1, about log n at practical lengths.",
     ),
 )

@@ -95,7 +95,7 @@ class Statement:
         evidence: Draws objects with a seed, and measures hypothesis and conclusion on them.
         meets: Arguments of ``evidence`` with which both must hold.
         breaks: Arguments with which both must fail: the conclusion needs the hypothesis.
-        finding: Where the printed form errs, or how far it reaches.
+        finding: Where the published form errs, or how far it reaches.
         proof: Why it is true, in Markdown, where no paper has the proof.
         bound_only: Whether the violator breaks only the bound that implies the conclusion, so that
             the conclusion itself may still hold.

@@ -46,7 +46,7 @@ function list() {
   element("count").textContent = some.length ? `${some.length} of ${lines.length} records${more}` : "Nothing matches. Set the filters to “all”.";
   rows(element("list"), some.map((line) => {
     const values = line.agrees + line.differs + line.undecided;
-    const agree = values ? `${line.agrees} of ${values}${line.undecided ? `, ${line.undecided} undecided` : ""}` : "no printed values";
+    const agree = values ? `${line.agrees} of ${values}${line.undecided ? `, ${line.undecided} undecided` : ""}` : "no published values";
     return { classes: WIDE_ONLY, cells: [titled(line), bar(line), agree, line.claims ? `${line.claims_held} of ${line.claims}` : "", line.scale] };
   }));
 }
@@ -62,7 +62,7 @@ function totals() {
   const worst = [...printed].sort((a, b) => a.agreement - b.agreement || b.differs - a.differs)[0];
   tiles(element("totals"), [
     ["Exhibits", String(new Set(lines.map((line) => line.exhibit)).size)],
-    ["Printed values that agree", `${sum("agrees")} of ${sum("agrees") + sum("differs") + sum("undecided")}`],
+    ["Published values that agree", `${sum("agrees")} of ${sum("agrees") + sum("differs") + sum("undecided")}`],
     ["Claims that hold", `${sum("claims_held")} of ${sum("claims")}`],
     ...(worst ? [["Worst reproduced", make("a", { href: `#${worst.exhibit}~${worst.scale}` }, `${worst.title.split(":")[0]}: ${worst.agreed} of ${worst.decided} agree`)]] : []),
   ]);

@@ -14,15 +14,15 @@ const ready = new Promise((done) => {
   look();
 });
 
-// The colours of printed figures, and what replaces them on a dark ground.
+// The colours of published figures, and what replaces them on a dark ground.
 const LIGHTER = { "#1d3557": "#8ab4f0", "#a4243b": "#ff8d9b", "#3f7d20": "#8fd07c", "#7b5ea7": "#c3a6f0", "#4c8f9c": "#7fd0de", "#d98324": "#f2a65e" };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 function adapted(data, narrow) {
   const words = dark.matches ? JSON.stringify(data).replace(/#[0-9a-f]{6}/g, (found) => LIGHTER[found] ?? found) : null;
   const traces = words ? JSON.parse(words) : data;
-  // A narrow legend names curves once; their printed values are hollow, their law is dotted.
-  return narrow ? traces.map((trace) => (/\((printed|law)\)$/.test(trace.name ?? "") ? { ...trace, showlegend: false } : trace)) : traces;
+  // A narrow legend names curves once; their published values are hollow, their law is dotted.
+  return narrow ? traces.map((trace) => (/\((published|law)\)$/.test(trace.name ?? "") ? { ...trace, showlegend: false } : trace)) : traces;
 }
 
 const powers = (given) => (given?.type === "log" ? { dtick: Math.log10(2) } : {});
