@@ -5,6 +5,7 @@ import torch
 
 from headwise import advise
 from headwise.advice.render.document import document, table_rows
+from headwise.advice.rule import judged_tasks, support_for
 
 LLAMA = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4}
 GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_positions": 1024}
@@ -75,6 +76,27 @@ def test_fewer_heads_of_the_usual_rank_are_called_so():
         ("fewer heads", 64),
         ("lower rank", 8),
     ]
+
+
+def test_evidence_reaches_no_rank_that_is_far_from_those_it_was_made_with():
+    """Tasks that were advised rank 4 to 8 said that 2 heads of rank 24 were better than one."""
+    found = noise(24, task="classify")
+    assert found.kept and (found.best.geometry.heads, found.best.rank) == (1, 48)
+    assert found.rank.rank == 24
+    assert "classify tasks on vectors speak for rank 4 to 8, not for rank 24." in said(found)
+    assert "such advice" not in said(found)
+    near = noise(4, task="classify")
+    assert not near.kept and near.best.rank <= 16
+    assert "such advice (there rank 4 to 8) scored" in said(near)
+
+
+def test_every_judged_task_is_within_reach_of_the_others():
+    """So the advice that is judged is the advice that is given."""
+    for task in judged_tasks():
+        others = [other for other in judged_tasks() if other.name != task.name]
+        support = support_for(task.kind, task.tokens, others)
+        if support.smaller and task.advised[1] < task.usual[1]:
+            assert support.allows(task.advised[1], task.usual[1]), task.name
 
 
 def test_more_rank_than_usual_cites_what_less_rank_cost():

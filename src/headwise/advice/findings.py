@@ -95,6 +95,7 @@ def _evidence(answer: Answer) -> Finding:
         "asked": answer.rank.rank,
         "usual": answer.usual.rank,
         "enough": support.enough,
+        "beyond_reach": support.smaller and support.reach < answer.rank.rank < answer.usual.rank,
         "shortage": answer.shortage,
         "size": (answer.evidence.count, answer.evidence.directions, answer.evidence.width),
         "tasks": names,

@@ -149,6 +149,9 @@ def _kept(v: Values, kind: str, on: str) -> str:
         )
     if v["tasks"] and not v["enough"]:
         why = f"to leave it takes two trained {kind}, one of them held out, and there are fewer"
+    elif v["beyond_reach"]:
+        ranks = ranks_words(v["advised"])
+        why = f"trained {kind}{on} speak for {ranks}, not for rank {v['asked']}"
     elif v["tasks"]:
         why = _mixed(v, kind + on)
     return f"{_leader(v)} leads: {why}."
