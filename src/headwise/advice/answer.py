@@ -11,6 +11,7 @@ from headwise.advice.geometries.heads import Costs, content_rank
 from headwise.advice.question import Question
 from headwise.advice.rule import RankChoice, Shortage, Support, judged_tasks
 from headwise.geometry import HeadGeometry
+from headwise.hugging_face.family_layers import FamilyLayer
 from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
 
 
@@ -78,6 +79,7 @@ class Answer:
         family: The family of the model whose config was judged.
         sizes: Sizes given by a config or the data, for an export.
         carried: Fields of a config that an export keeps.
+        layer: Biases and positions of the layer of that config's model.
     """
 
     evidence: Evidence
@@ -92,6 +94,7 @@ class Answer:
     family: str | None = None
     sizes: KnownSizes = UNKNOWN
     carried: dict[str, Any] = field(default_factory=dict)
+    layer: FamilyLayer | None = None
 
     @property
     def best(self) -> Choice:

@@ -33,6 +33,13 @@ NO_DATA = (
 
 START = {"model": "default initialisation", "paper": "N(0, 1) weights", "law": "law"}
 
+#: Where a length comes from that nobody gave.
+LENGTH_FROM = {
+    "given": "",
+    "family": " (the family's default)",
+    "assumed": " (assumed: the config gives none)",
+}
+
 ROLES: dict[str, str] = {
     "advised": "The rank that is enough for these tokens, in queries, keys and values.",
     "whole values": "That rank for queries and keys, with wider values: for layers that must pass "
@@ -82,8 +89,7 @@ def question_words(answer: Answer) -> str:
     evidence, known = answer.evidence, answer.evidence.statistics
     words = f"{answer.family}, " if answer.family else ""
     if known is None:
-        assumed = " (assumed: the config gives none)" if evidence.assumed_length else ""
-        words += f"{evidence.length:,} tokens{assumed}"
+        words += f"{evidence.length:,} tokens{LENGTH_FROM[evidence.length_from]}"
     else:
         words += f"{evidence.source}: {counted(known.sequences, 'sequence')} of {known.length}"
         words += " tokens"
