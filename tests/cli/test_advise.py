@@ -40,8 +40,8 @@ def test_columns_and_the_kept_geometry_are_explained(headwise):
     out = " ".join(headwise("advise", "--length", 512, "--width", 768).out.split())
     assert "in % of that at large head dimension." in out
     assert "least squared error of finding a token, 0 (exact) to 0.5; ≥ 0: unknown." in out
-    assert "The usual geometry is below that; trained tasks give no reason to leave it." in out
-    assert "cannot tell which trained tasks resemble yours, so it keeps the usual geometry" in out
+    assert "The usual geometry is below that; without measured tokens it is kept." in out
+    assert "Without measured tokens headwise keeps the usual geometry" in out
     digits = " ".join(headwise("advise").out.split())
     assert "is below that" not in digits
     assert "digits-patches and digits-pixels use this same data." in digits
@@ -75,7 +75,7 @@ def test_the_answer_for_a_config_does_not_contradict_itself(headwise, tmp_path):
     out = headwise("advise", "--config", tmp_path / "config.json").out
     words = " ".join(out.split())
     assert "Keep 12 heads of rank 64" in words
-    assert "The rule alone asks for more rank (90% mixing needs about rank" in words
+    assert "The law for random heads asks for more rank (90% mixing needs about rank" in words
     assert "over limit" not in words
     assert "over yours: it costs more than your model" in words
     assert "half predicted" in words
@@ -87,7 +87,7 @@ def test_advice_that_is_the_usual_geometry_claims_no_evidence(headwise, tmp_path
     np.save(tmp_path / "t.npy", tokens)
     out = " ".join(headwise("advise", tmp_path / "t.npy", "--task", "classify").out.split())
     assert "Use 1 head of rank 64" in out
-    assert "The rule chooses the usual geometry." in out
+    assert "The tokens ask for rank 64, which is the usual one." in out
     assert "above the usual geometry" not in out
 
 
@@ -124,7 +124,7 @@ def test_the_report_and_the_export_are_written(headwise, tmp_path):
     assert "<code>--task</code>" in page and "`" not in page.split("<style>")[1].split("<svg")[0]
     headwise("advise", "--length", 512, "--width", 768, "--html", out)
     page = out.read_text()
-    assert "headwise cannot tell" in page and "<code>--need retrieval</code>" in page
+    assert "Without measured tokens" in page and "<code>--need retrieval</code>" in page
     exported = headwise("advise", "--length", 128, "--width", 64, "--export", "qwen3")
     assert json.loads(exported.out)["head_dim"] == 64
     assert "vocab_size 32000" in exported.err and "causal mask" in exported.err

@@ -192,7 +192,7 @@ def _evidence(
     source: Any, model: ModelConfig | None, reading: Reading, sampling: Sampling
 ) -> Evidence:
     """Measured where there is a source, else from the law at a length and a width."""
-    length, assumed = reading.length, False
+    length, known = reading.length, "config"
     if model is not None:
         width = model.geometry.width
         if reading.width not in (None, width):
@@ -202,9 +202,10 @@ def _evidence(
             )
         reading = replace(reading, width=width)
         if source is None and length is None:
-            length, assumed = model.context, not model.context_told
+            length, known = model.context, model.context_from
     if source is None and length is not None:
-        return replace(_from_law(length, reading, sampling.mask), assumed_length=assumed)
+        found = _from_law(length, reading, sampling.mask)
+        return found if known == "config" else replace(found, length_from=known)
     if source is None and reading.width is not None:
         raise ParameterError(
             f"expected a `source` or a `length` with `width={reading.width}`, got neither",

@@ -9,8 +9,9 @@ from headwise.advice.evidence import Evidence
 from headwise.advice.geometries.candidates import Role
 from headwise.advice.geometries.heads import Costs, content_rank
 from headwise.advice.question import Question
-from headwise.advice.rule import RankChoice, Shortage, Support
+from headwise.advice.rule import RankChoice, Shortage, Support, judged_tasks
 from headwise.geometry import HeadGeometry
+from headwise.hugging_face.family_layers import FamilyLayer
 from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
 
 
@@ -78,6 +79,7 @@ class Answer:
         family: The family of the model whose config was judged.
         sizes: Sizes given by a config or the data, for an export.
         carried: Fields of a config that an export keeps.
+        layer: Biases and positions of the layer of that config's model.
     """
 
     evidence: Evidence
@@ -92,6 +94,7 @@ class Answer:
     family: str | None = None
     sizes: KnownSizes = UNKNOWN
     carried: dict[str, Any] = field(default_factory=dict)
+    layer: FamilyLayer | None = None
 
     @property
     def best(self) -> Choice:
@@ -107,6 +110,29 @@ class Answer:
     def present(self) -> Choice | None:
         """The geometry of the model whose config was given."""
         return next((choice for choice in self.references if choice.role == "present"), None)
+
+    @property
+    def verdict(self) -> str | None:
+        """How the present model serves the need, beside the advised geometry."""
+        present, best = self.present, self.best
+        if present is None:
+            return None
+        if present.meets:
+            return "enough" if present.rank <= self.rank.needed else "more than needed"
+        if best.geometry == present.geometry:
+            return "nothing nearer"
+        if best.meets:
+            return "met by best"
+        if best.rank <= present.rank:
+            return "no nearer"
+        return "nearer" if best.floor <= present.floor else "mixes more, looks up less"
+
+    @property
+    def beyond_trained(self) -> int | None:
+        """The largest width of trained retrieval, if lookup is asked for at a larger one."""
+        most = max(task.width for task in judged_tasks() if task.kind == "retrieve")
+        asked = self.question.need == "retrieval" and self.evidence.width > most
+        return most if asked else None
 
     def finding(self, code: str) -> Finding | None:
         """The finding with this code, if there is one."""

@@ -102,7 +102,8 @@ def _of_model(evidence: Evidence, config: ModelConfig | None) -> dict[str, Any]:
     sizes = config.sizes
     if sizes.vocabulary is None:
         sizes = replace(sizes, vocabulary=evidence.vocabulary)
-    return {"sizes": sizes, "carried": config.carried, "family": config.family}
+    known = {"carried": config.carried, "family": config.family, "layer": config.layer}
+    return {"sizes": sizes} | known
 
 
 def _tokens(evidence: Evidence) -> str:

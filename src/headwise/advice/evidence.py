@@ -174,7 +174,7 @@ class Evidence:
         mask: Mask of attention.
         vocabulary: Number of token ids, where it is known.
         full_length: Tokens that the model takes, where that is not ``length``.
-        assumed_length: Whether the length is a default, since a config gives none.
+        length_from: Whether the length is the family's default or assumed: a config gives none.
         images: Whether the tokens are patches of images.
         patch: Side of those patches.
     """
@@ -188,7 +188,7 @@ class Evidence:
     mask: MaskName = "none"
     vocabulary: int | None = None
     full_length: int | None = None
-    assumed_length: bool = False
+    length_from: Literal["given", "family", "assumed"] = "given"
     images: bool = False
     patch: int | None = None
 

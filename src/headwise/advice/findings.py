@@ -13,6 +13,7 @@ from headwise.advice.geometries.heads import (
     exceeded_beyond,
     groups_leave_a_rest,
     limit_of,
+    nearest_divisors,
     usual_heads,
 )
 from headwise.advice.ranks_apart import costs_apart
@@ -71,17 +72,22 @@ def findings(answer: Answer, config: ModelConfig | None) -> tuple[Finding, ...]:
 
 
 def _task(answer: Answer) -> Finding:
-    question = answer.question
-    return Finding("task", {"task": question.task, "from": question.task_from})
+    return Finding("task", {"task": answer.question.task, "from": answer.question.task_from})
 
 
 def _evidence(answer: Answer) -> Finding:
-    support = answer.support
+    support, best = answer.support, answer.best
     names = [task.name for task in support.tasks]
     values: dict[str, Any] = {
         "kept": answer.kept,
-        "same": answer.best.geometry == answer.usual.geometry,
-        "present": answer.kept and answer.best.role == "present",
+        "same": best.geometry == answer.usual.geometry,
+        "present": answer.present is not None,
+        "role": best.role,
+        "rank": best.rank,
+        "fixed_heads": answer.question.constraints.heads,
+        "choice": answer.rank,
+        "width": answer.evidence.width,
+        "beyond": answer.beyond_trained,
         "tokens": support.tokens,
         "task": support.kind,
         "need": answer.question.need,
@@ -89,12 +95,15 @@ def _evidence(answer: Answer) -> Finding:
         "asked": answer.rank.rank,
         "usual": answer.usual.rank,
         "enough": support.enough,
+        "beyond_reach": support.smaller and support.reach < answer.rank.rank < answer.usual.rank,
         "shortage": answer.shortage,
         "size": (answer.evidence.count, answer.evidence.directions, answer.evidence.width),
         "tasks": names,
         # A judged task is named by its data, then by how that was cut into tokens.
         "own": [name for name in names if name.partition("-")[0] == answer.evidence.source],
         "gains": [[task.name, task.gain, task.gain_error, task.unit] for task in support.tasks],
+        "halves": [[task.half_cost, task.unit] for task in support.tasks],
+        "advised": sorted({task.advised[1] for task in support.tasks}),
         "trials": [
             [task.name, *task.best, task.usual_regret, task.usual_error, task.unit]
             for task in support.tasks
@@ -107,22 +116,12 @@ def _evidence(answer: Answer) -> Finding:
 def _present(answer: Answer) -> Finding:
     present, best = answer.present, answer.best
     assert present is not None  # there is a config, so there is a present geometry
-    if present.meets:
-        verdict = "enough" if present.rank <= answer.rank.needed else "more than needed"
-    elif best.geometry == present.geometry:
-        verdict = "nothing nearer"
-    elif best.meets:
-        verdict = "met by best"
-    elif best.rank > present.rank:
-        verdict = "nearer" if best.floor <= present.floor else "mixes more, looks up less"
-    else:
-        verdict = "no nearer"
     return Finding(
         "present",
         {
             "geometry": present.geometry,
             "share": present.plateau_share,
-            "verdict": verdict,
+            "verdict": answer.verdict,
             "needed": answer.rank.needed,
             "best": best.geometry,
             "rank": answer.rank,
@@ -176,8 +175,7 @@ def _retrieval(answer: Answer) -> Finding:
     evidence, known = answer.evidence, answer.evidence.statistics
     values: dict[str, Any] = {"rank": answer.rank.retrieval, "width": evidence.width}
     if known is not None:
-        dimension = known.effective_dimension
-        limit = None
+        dimension, limit = known.effective_dimension, None
         if dimension * MARGIN > evidence.directions:
             limit = "numbers" if evidence.directions < evidence.width else "width"
         values |= {"dimension": dimension, "learned": known.learned, "limit": limit}
@@ -195,6 +193,7 @@ def _decides(answer: Answer) -> Finding:
         "tokens": answer.evidence.statistics is not None,
         "choice": rank,
         "dimension": answer.evidence.effective_dimension,
+        "width": answer.evidence.width,
     }
     if rank.ceiling is not None:
         most = [task.most for task in answer.support.tasks]
@@ -230,7 +229,8 @@ def _heads(answer: Answer) -> Finding:
     geometry, constraints, budget = best.geometry, question.constraints, question.budget
     values: dict[str, Any] = {"heads": geometry.heads, "limits": dict(budget.limits)}
     if constraints.heads is not None:
-        return Finding("heads", values | {"why": "fixed"})
+        nearest = nearest_divisors(geometry.width, geometry.heads)
+        return Finding("heads", values | {"why": "fixed", "nearest": nearest})
     if best.role in ("present", "usual"):
         why = "model" if best.role == "present" else "usual"
         return Finding("heads", values | {"why": why})

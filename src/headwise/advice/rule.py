@@ -26,8 +26,8 @@
    and digits; where tokens are looked up, one head of full rank beat many of less.
 
 Whether the answer may then leave the usual geometry depends on the task, by the evidence of
-judged tasks in ``judged.json``. ``python -m benchmarks.advice.judge --evidence`` writes that table
-from the recorded sweeps, so new sweeps extend it. All its geometries have heads × rank = width.
+judged tasks in ``judged.json``, which ``python -m benchmarks.advice.judge --evidence`` writes from
+recorded sweeps. All its geometries have heads × rank = width.
 ``benchmarks/advice`` judges the rule, also on tasks it was not made from.
 """
 
@@ -203,6 +203,9 @@ TABLE = Path(__file__).with_name("judged.json")
 #: The fewest judged tasks of a kind on such tokens that count as evidence.
 FEWEST = 2
 
+#: Evidence for less rank reaches this many times the largest rank that its tasks were advised.
+REACH = 2
+
 
 @dataclass(frozen=True)
 class JudgedTask:
@@ -271,7 +274,14 @@ class Support:
 
     def allows(self, rank: int, usual: int) -> bool:
         """Whether there is evidence for this rank instead of the usual one."""
-        return rank == usual or (self.smaller if rank < usual else self.larger)
+        if rank < usual:
+            return self.smaller and rank <= self.reach
+        return rank == usual or self.larger
+
+    @property
+    def reach(self) -> int:
+        """The largest rank below the usual one that these tasks say something about."""
+        return REACH * max((task.advised[1] for task in self.tasks), default=0)
 
 
 @cache
@@ -294,9 +304,8 @@ def support_for(kind: Task, tokens: str, judged: Sequence[JudgedTask] | None = N
     twice the error of their sum. Only more rank for retrieval needs no held-out task: it is proved
     that heads of too low a rank err there.
 
-    A task of unknown kind may be any: for vectors all judged tasks on vectors count, and less rank
-    must have paid on each kind of them; for ids none do. Without tokens nothing was measured, so no
-    judged task applies.
+    For a task of unknown kind on vectors all judged tasks on vectors count, and less rank must have
+    paid on each kind of them. For unknown ids, and without tokens, no judged task counts.
 
     >>> support_for("classify", "vectors").smaller, support_for("next-token", "ids").smaller
     (True, False)

@@ -6,10 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry, LatentGeometry
+from headwise.hugging_face.family_layers import (
+    FamilyLayer,
+    family_context,
+    family_layer,
+    patches,
+)
 from headwise.hugging_face.parts import (
     HEADS,
     JudgedPart,
@@ -38,7 +44,10 @@ HEAD_DIM = ("head_dim", "d_kv", "attention_head_dim", "kv_channels")
 #: Families whose code ignores ``head_dim``.
 IGNORES_HEAD_DIM = frozenset({"bert", "gpt2", "roberta", "distilbert"})
 
-#: The context assumed where a config gives none.
+#: How the context is known: from the config, as the family's default, or not at all.
+ContextFrom = Literal["config", "family", "assumed"]
+
+#: The context assumed where a config gives none and its family is not known.
 USUAL_CONTEXT = 2048
 
 #: No field of a real config is larger; beyond this, costs are no longer numbers one can use.
@@ -54,8 +63,9 @@ class ModelConfig:
 
     Attributes:
         geometry: Width, heads and ranks of one attention layer.
-        context: Tokens that the model takes; ``USUAL_CONTEXT`` where the config gives none.
-        context_told: Whether ``context`` comes from the config.
+        context: Tokens that the model takes; that of the family, or ``USUAL_CONTEXT``, where the
+            config gives none.
+        context_from: Where ``context`` comes from.
         family: The ``model_type``, or "unknown".
         sizes: Depth, MLP width, vocabulary and context, as far as they are given.
         mask: "causal" for a decoder, else "none".
@@ -63,11 +73,12 @@ class ModelConfig:
         task: The task that the architecture trains on, where its name says so.
         carried: Fields that an exported config keeps.
         judged: Which part of the config this describes.
+        layer: Biases and positions of the layer.
     """
 
     geometry: HeadGeometry
     context: int
-    context_told: bool
+    context_from: ContextFrom
     family: str
     sizes: KnownSizes
     mask: MaskName
@@ -75,6 +86,12 @@ class ModelConfig:
     task: str | None
     carried: dict[str, Any]
     judged: JudgedPart
+    layer: FamilyLayer
+
+    @property
+    def context_told(self) -> bool:
+        """Whether the config itself gives the context."""
+        return self.context_from == "config"
 
 
 def read_config(source: Path | str | Mapping[str, Any] | Any) -> ModelConfig:
@@ -106,19 +123,21 @@ def read_config(source: Path | str | Mapping[str, Any] | Any) -> ModelConfig:
         )
     part = judged.fields
     family = family_of(part, raw) or "unknown"
-    context = _context(part, name)
+    context, context_from = _context(part, name, family)
+    carried = carried_fields(part, raw)
     mask, mask_from = mask_of(judged, raw)
     return ModelConfig(
         geometry=_geometry(part, name, family),
-        context=context or USUAL_CONTEXT,
-        context_told=context is not None,
+        context=context,
+        context_from=context_from,
         family=family,
         sizes=told_sizes(part, raw),
         mask=mask,
         mask_from=mask_from,
         task=task_of(judged, raw, mask),
-        carried=carried_fields(part, raw) | {WINDOW: sliding_window(part, raw)},
+        carried=carried | {WINDOW: sliding_window(part, raw)},
         judged=judged,
+        layer=family_layer(family, part, carried),
     )
 
 
@@ -262,12 +281,10 @@ def _latent(part: dict[str, Any], where: str, width: int, heads: int) -> LatentG
     )
 
 
-def _context(part: dict[str, Any], where: str) -> int | None:
+def _context(part: dict[str, Any], where: str, family: str) -> tuple[int, ContextFrom]:
     """The context in tokens; of an image model, its patches and one class token."""
-    found = _number(part, FIELDS["context"], where)
+    found = _number(part, FIELDS["context"], where) or patches(part)
     if found is not None:
-        return max(2, found)
-    image, patch = (part.get(name) for name in ("image_size", "patch_size"))
-    if isinstance(image, int) and isinstance(patch, int) and 0 < patch <= image <= LARGEST:
-        return (image // patch) ** 2 + 1
-    return None
+        return max(2, found), "config"
+    found = family_context(family, part)
+    return (USUAL_CONTEXT, "assumed") if found is None else (found, "family")

@@ -28,7 +28,7 @@ FIELDS = {
     ),
 }
 
-#: Fields that an exported config takes over, with the types of their values.
+#: Fields that an exported config can take over, with the types of their values.
 CARRIED: dict[str, tuple[type, ...]] = {
     "rope_theta": (int, float),
     "rope_scaling": (dict,),
@@ -40,7 +40,38 @@ CARRIED: dict[str, tuple[type, ...]] = {
     "bos_token_id": (int,),
     "eos_token_id": (int, list),
     "pad_token_id": (int,),
+    "attention_bias": (bool,),
+    "architectures": (list,),
+    "type_vocab_size": (int,),
+    "layer_norm_eps": (int, float),
+    "hidden_dropout_prob": (int, float),
+    "attention_probs_dropout_prob": (int, float),
+    "num_labels": (int,),
+    "id2label": (dict,),
+    "label2id": (dict,),
+    "image_size": (int, list),
+    "patch_size": (int, list),
+    "num_channels": (int,),
+    "qkv_bias": (bool,),
 }
+
+_DECODER = ("rope_theta", "rope_scaling", "rms_norm_eps", "hidden_act", "tie_word_embeddings")
+_DECODER += ("initializer_range", "attention_dropout", "bos_token_id", "eos_token_id")
+_DECODER += ("pad_token_id",)
+_ENCODER = ("hidden_act", "layer_norm_eps", "hidden_dropout_prob", "attention_probs_dropout_prob")
+_ENCODER += ("initializer_range", "num_labels", "id2label", "label2id")
+
+#: Which of these fields each form of an export has.
+KEPT_BY: dict[str, tuple[str, ...]] = {
+    "qwen3": (*_DECODER, "attention_bias"),
+    "deepseek_v3": (*_DECODER, "attention_bias"),
+    "mistral": _DECODER,
+    "bert": (*_ENCODER, "type_vocab_size", "pad_token_id", "tie_word_embeddings"),
+    "vit": (*_ENCODER, "image_size", "patch_size", "num_channels", "qkv_bias"),
+}
+
+#: Sizes of an image model, with the defaults of ViT.
+IMAGE_SIZES = {"image_size": 224, "patch_size": 16, "num_channels": 3, "num_labels": 2}
 
 #: The sliding window, and the layer type that uses it in newer configs.
 WINDOW, SLIDING = "sliding_window", "sliding_attention"

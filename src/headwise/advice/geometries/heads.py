@@ -142,6 +142,19 @@ def usual_heads(width: int) -> int:
     return max(FEWEST_HEADS, usual(width).heads)
 
 
+def nearest_divisors(width: int, heads: int) -> list[int]:
+    """The numbers of heads on either side that divide the width; none if these do.
+
+    >>> nearest_divisors(768, 7), nearest_divisors(768, 12), nearest_divisors(64, 100)
+    ([6, 8], [], [64])
+    """
+    if width % heads == 0:
+        return []
+    parts = divisors(width)
+    below, above = [k for k in parts if k < heads], [k for k in parts if k > heads]
+    return below[-1:] + above[:1]
+
+
 def most_heads(width: int, rank: int, constraints: Constraints, budget: Budget) -> int:
     """As many heads of that rank as the width holds, or as a budget of parameters pays for.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 from headwise.advice.answer import Answer, Choice
 from headwise.advice.curves import RankCurve
-from headwise.advice.geometries.heads import rotary_rank
+from headwise.advice.geometries.heads import content_rank, rotary_rank
 from headwise.advice.words.answer import (
     CLOSING,
     LABELS,
@@ -126,7 +127,16 @@ def table_rows(answer: Answer) -> tuple[Row, ...]:
         if name not in known:
             known.append(name)
     best = answer.best.geometry
-    return tuple(Row(tuple(names[g]), g == best, choice) for g, choice in choices.items())
+    shared = Counter(name for known in names.values() for name in known)
+    return tuple(
+        Row(tuple(_told_apart(name, g, shared[name]) for name in names[g]), g == best, choice)
+        for g, choice in choices.items()
+    )
+
+
+def _told_apart(name: str, geometry: HeadGeometry, rows: int) -> str:
+    """The name of a row; with heads and rank where several rows have it."""
+    return name if rows == 1 else f"{name}, {geometry.heads} × {content_rank(geometry)}"
 
 
 def _table(answer: Answer, rows: tuple[Row, ...]) -> Table:

@@ -13,6 +13,7 @@ from headwise.advice.words.terms import (
     counted,
     enough_words,
     geometry_words,
+    is_open,
     need_words,
     percent,
 )
@@ -31,6 +32,13 @@ NO_DATA = (
 )
 
 START = {"model": "default initialisation", "paper": "N(0, 1) weights", "law": "law"}
+
+#: Where a length comes from that nobody gave.
+LENGTH_FROM = {
+    "given": "",
+    "family": " (the family's default)",
+    "assumed": " (assumed: the config gives none)",
+}
 
 ROLES: dict[str, str] = {
     "advised": "The rank that is enough for these tokens, in queries, keys and values.",
@@ -81,8 +89,7 @@ def question_words(answer: Answer) -> str:
     evidence, known = answer.evidence, answer.evidence.statistics
     words = f"{answer.family}, " if answer.family else ""
     if known is None:
-        assumed = " (assumed: the config gives none)" if evidence.assumed_length else ""
-        words += f"{evidence.length:,} tokens{assumed}"
+        words += f"{evidence.length:,} tokens{LENGTH_FROM[evidence.length_from]}"
     else:
         words += f"{evidence.source}: {counted(known.sequences, 'sequence')} of {known.length}"
         words += " tokens"
@@ -99,7 +106,7 @@ def headline(answer: Answer) -> str:
     words += f"{best.costs.parameters:,} parameters, {_compared(answer)}."
     if best.meets:
         return words
-    return f"{words} {_though(answer) if answer.kept else _short_of(answer.rank)}"
+    return f"{words} {_though(answer) if answer.kept else _short_of(answer, best)}"
 
 
 def caveat(answer: Answer) -> str:
@@ -123,14 +130,16 @@ def row_name(answer: Answer, choice: Choice) -> str:
         found = "predicted rank" if answer.evidence.statistics is None else "measured rank"
         return found if choice.role == "advised" else f"half {found.split()[0]}"
     if choice.role == "usual" and choice.geometry != answer.usual.geometry:
-        return "usual, fewer"
+        return "usual, fewer" if choice.rank == answer.usual.rank else "width / heads"
+    if choice.role == "limited rank" and choice.rank == answer.usual.rank:
+        return "fewer heads"
     return ROW_NAMES.get(choice.role, choice.role)
 
 
 def choice_words(answer: Answer, choice: Choice) -> str:
     """Why a choice is listed, and what it can do."""
     if not choice.meets:
-        return f"{ROLES[choice.role]} {_short_of(answer.rank)}"
+        return f"{ROLES[choice.role]} {_short_of(answer, choice)}"
     return f"{ROLES[choice.role]} It reaches {percent(choice.plateau_share)} mixing."
 
 
@@ -144,8 +153,12 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
         enough, verb = "is enough for regression", "is"
     if rank.ceiling is not None:
         enough, verb = "reaches what was enough on trained tasks", "does"
-    known = rank.binds != "mixing" or rank.reached
-    least = f" ({enough_words(rank)} {verb})" if known else " (no rank that was tried does)"
+    known = not is_open(rank)
+    least = (
+        f" ({enough_words(rank)} {verb})"
+        if known
+        else f" (unknown: it rises up to rank {rank.mixing})"
+    )
     over = {over_words(answer, choice) for choice in shown}
     return [
         _rank_columns([*answer.choices, *answer.references]),
@@ -195,7 +208,7 @@ def met_words(rank: RankChoice, choice: Choice) -> str:
     """Whether a choice has enough rank, as a cell of a table."""
     if choice.meets:
         return "yes"
-    return "no" if rank.binds != "mixing" or rank.reached else "unknown"
+    return "unknown" if is_open(rank) else "no"
 
 
 def lookup_words(rank: RankChoice, choice: Choice) -> str:
@@ -213,7 +226,8 @@ def assumed_words(sizes: Mapping[str, int]) -> str:
 def _verb(answer: Answer) -> str:
     if answer.best.role == "present":
         return "Keep"
-    return "Start with" if answer.kept else "Use"
+    sure = answer.evidence.statistics is not None and answer.beyond_trained is None
+    return "Use" if sure and not answer.kept else "Start with"
 
 
 def _compared(answer: Answer) -> str:
@@ -230,17 +244,27 @@ def _compared(answer: Answer) -> str:
 
 def _though(answer: Answer) -> str:
     """Why a geometry leads whose rank the table calls too low."""
-    return (
-        f"The rule alone asks for more rank ({need_words(answer.rank)}), "
-        "which trained tasks do not support so far."
-    )
+    more = f"asks for more rank ({need_words(answer.rank)})"
+    if answer.evidence.statistics is None:
+        return f"The law for random heads {more}, which only measured tokens could support."
+    return f"The rule alone {more}, which trained tasks do not support so far."
 
 
 def _kept_below(answer: Answer) -> str:
     """Why the arrow of the table stands at a rank that its last column rejects."""
-    leader = "Your model's" if answer.best.role == "present" else "The usual"
-    return f"{leader} geometry is below that; trained tasks give no reason to leave it."
+    leader = "The usual" if answer.best.geometry == answer.usual.geometry else "The first"
+    leader = "Your model's" if answer.best.role == "present" else leader
+    why = "trained tasks give no reason to leave it"
+    if answer.evidence.statistics is None:
+        why = "without measured tokens it is kept"
+    return f"{leader} geometry is below that; {why}."
 
 
-def _short_of(rank: RankChoice) -> str:
-    return f"Its rank is too low: {need_words(rank)}."
+def _short_of(answer: Answer, choice: Choice) -> str:
+    """That a choice has too low a rank, or that nobody knows whether it has."""
+    rank = answer.rank
+    if not is_open(rank):
+        return f"Its rank is too low: {need_words(rank)}."
+    if choice.rank < answer.evidence.width:
+        return f"Whether its rank is enough is unknown: {need_words(rank)}."
+    return f"That is the largest rank of width {choice.rank}; whether it is enough is unknown."

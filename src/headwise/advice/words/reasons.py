@@ -8,11 +8,17 @@ from typing import Any
 
 from headwise.advice.geometries.heads import MOST_WIDTHS
 from headwise.advice.rule import MARGIN, SLACK, RankChoice
-from headwise.advice.words.terms import counted, enough_words, need_words
+from headwise.advice.words.terms import (
+    counted,
+    enough_words,
+    is_open,
+    need_words,
+    ranks_words,
+)
 
 Values = Mapping[str, Any]
 
-NO_TOKENS = "Without data, headwise cannot tell which trained tasks resemble yours"
+NO_TOKENS = "Without measured tokens"
 
 UNITS = {"parameters": "parameters", "cache": "cache bytes per token"}
 
@@ -22,37 +28,103 @@ def evidence(v: Values) -> str:
     kind = "tasks" if v["task"] == "unknown" else f"{v['task']} tasks"
     on = {"ids": " on token ids", "vectors": " on vectors", "none": ""}[v["tokens"]]
     if v["need"] != "data" or v["fixed"]:
-        return "You set what decides, so results on trained tasks were not used."
+        return _overruled(v)
     if v["kept"]:
         return _short(v) if v["shortage"] else f"{_kept(v, kind, on)} {_worth_a_trial(v)}"
+    if v["role"] == "present":
+        return "Nothing within the costs of your model serves the need better than its geometry."
     if v["same"]:
-        return "The rule chooses the usual geometry."
-    if not v["tasks"] and v["tokens"] == "none":
-        return f"{NO_TOKENS}; the rank alone decides."
+        return _usual(v)
+    if v["tokens"] == "none":
+        return _unmeasured(v)
     if not v["tasks"]:
         return f"There are no trained {kind}{on} to compare with; the rank alone decides."
-    units = sorted({unit for *_, unit in v["gains"]}, reverse=True)
-    gains = " ".join(_gains(kind + on, v["gains"], unit) for unit in units)
+    gains = _more(v, kind + on) if v["asked"] > v["usual"] else _less(v, kind + on)
     own = " and ".join(v["own"])
     use = "uses" if len(v["own"]) == 1 else "use"
     return f"{gains} {own} {use} this same data." if own else gains
 
 
-def _gains(kind: str, rows: Sequence[Sequence[Any]], unit: str) -> str:
+def _overruled(v: Values) -> str:
+    """That a need or a rank was given, and how far trained tasks reach."""
+    words = "You set what decides, so results on trained tasks were not used."
+    if v["beyond"] is None:
+        return words
+    why = " The rank follows from a theorem on one layer." if v["tokens"] == "none" else ""
+    return (
+        f"{words} None supports this at width {v['width']}: retrieval was trained at widths up to "
+        f"{v['beyond']}.{why}"
+    )
+
+
+def _usual(v: Values) -> str:
+    """Why the rule itself names the usual geometry."""
+    rank, usual = v["choice"], v["usual"]
+    asks = "The law for random heads asks" if v["tokens"] == "none" else "The tokens ask"
+    if is_open(rank):
+        most = "the largest that the width allows" if usual == v["width"] else "the usual one"
+        return f"{asks} for as much rank as possible; {usual} is {most}."
+    if v["role"] != "advised":
+        return "Within your limits, the usual geometry comes nearest to the need."
+    if rank.enough == usual:
+        return f"{asks} for rank {usual}, which is the usual one."
+    return (
+        f"{asks} for {enough_words(rank)}. The smallest head dimension that is large enough and "
+        f"divides width {v['width']} is {usual}, the usual one."
+    )
+
+
+def _unmeasured(v: Values) -> str:
+    """What decides without data where the usual geometry, or the model's, is not allowed."""
+    if v["fixed_heads"]:
+        return f"{NO_TOKENS} the law for random heads decides the rank of the heads that you set."
+    if v["rank"] == v["usual"]:
+        return f"{NO_TOKENS} headwise keeps the usual rank, with the heads that your limits allow."
+    return (
+        f"{NO_TOKENS} the law for random heads decides: {_lower(_leader(v))} is not within your "
+        "limits."
+    )
+
+
+def _more(v: Values, kind: str) -> str:
+    """What more rank than usual is worth on the trained tasks."""
+    units = sorted({unit for _, unit in v["halves"]}, reverse=True)
+    costs = []
+    for unit in units:
+        mean = fmean(cost for cost, own in v["halves"] if own == unit)
+        costs.append(f"{mean:.{1 if unit == 'points' else 3}f} {unit}")
+    count = len(v["halves"])
+    return f"On {count} trained {kind}, half of the rank cost {' and '.join(costs)} on average."
+
+
+def _less(v: Values, kind: str) -> str:
+    """What less rank than usual gained on the trained tasks, unit by unit."""
+    units = sorted({unit for *_, unit in v["gains"]}, reverse=True)
+    return " ".join(_gains(kind, v["gains"], unit, ranks_words(v["advised"])) for unit in units)
+
+
+def _gains(kind: str, rows: Sequence[Sequence[Any]], unit: str, ranks: str = "") -> str:
     """What such advice gained on the trained tasks that are scored in this unit."""
+    there = f" (there {ranks})" if ranks else ""
     rows, d = [row for row in rows if row[3] == unit], 1 if unit == "points" else 3
     mean = fmean(gain for _, gain, _, _ in rows)
     largest = sorted(rows, key=lambda row: -abs(row[1]))[:4]
     gains = ", ".join(f"{name} {gain:+.{d}f} ± {error:.{d}f}" for name, gain, error, _ in largest)
     more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
     return (
-        f"On {len(rows)} trained {kind}, such advice scored {mean:.{d}f} {unit} above the usual "
-        f"geometry on average: {gains}{more}."
+        f"On {len(rows)} trained {kind}, such advice{there} scored {mean:.{d}f} {unit} above the "
+        f"usual geometry on average: {gains}{more}."
     )
 
 
 def _leader(v: Values) -> str:
-    return "Your model's geometry" if v["present"] else "The usual geometry"
+    if v["present"]:
+        return "Your model's geometry"
+    return "The usual geometry" if v["fixed_heads"] is None or v["same"] else "Rank width / heads"
+
+
+def _lower(words: str) -> str:
+    return f"{words[0].lower()}{words[1:]}"
 
 
 def _short(v: Values) -> str:
@@ -71,10 +143,15 @@ def _kept(v: Values, kind: str, on: str) -> str:
     """Why the usual geometry, or the model's own, leads."""
     why = f"no trained {kind}{on} show that rank {v['asked']} is better"
     if v["tokens"] == "none":
-        leader = _leader(v)
-        return f"{NO_TOKENS}, so it keeps {leader[0].lower()}{leader[1:]}."
+        return (
+            f"{NO_TOKENS} headwise keeps {_lower(_leader(v))}: a law for random heads is no "
+            "evidence that another is better."
+        )
     if v["tasks"] and not v["enough"]:
         why = f"to leave it takes two trained {kind}, one of them held out, and there are fewer"
+    elif v["beyond_reach"]:
+        ranks = ranks_words(v["advised"])
+        why = f"trained {kind}{on} speak for {ranks}, not for rank {v['asked']}"
     elif v["tasks"]:
         why = _mixed(v, kind + on)
     return f"{_leader(v)} leads: {why}."
@@ -112,8 +189,8 @@ def decides(v: Values) -> str:
         return f"You chose `need={v['need']}`, which alone decides: {need_words(rank)}.{given}"
     if rank.ceiling is not None:
         return f"{_paid(rank, **v['trained'])}{given}"
-    if rank.binds == "mixing" and not rank.reached:
-        return f"No rank is enough: {need_words(rank)}.{given}"
+    if is_open(rank):
+        return f"{_open(rank, v['width'])}{given}"
     enough = enough_words(rank)
     if rank.factor > 1:
         times = "twice" if rank.factor == 2 else f"{rank.factor} times"
@@ -144,6 +221,13 @@ def _paid(rank: RankChoice, kind: str, most: Sequence[int]) -> str:
     )
 
 
+def _open(rank: RankChoice, width: int) -> str:
+    """That no rank up to the largest tried is known to be enough."""
+    most = f"that width {width} allows" if rank.mixing == width else "tried"
+    known = f"Mixing still gains at rank {rank.mixing}, the largest {most}."
+    return f"{known} How much is enough is unknown."
+
+
 def _asked(rank: RankChoice) -> str:
     if rank.reached and rank.mixing >= rank.retrieval:
         return f"{1 - SLACK:.0%} mixing would take rank {rank.mixing}."
@@ -166,6 +250,8 @@ def heads(v: Values) -> str:
     """Why there are so many heads."""
     group = v.get("group")
     of = f"as many, in groups of {group} that share a key-value head," if group else "as many"
+    if v["why"] == "model":
+        return f"{counted(v['heads'], 'head')}, as in your model."
     why = {
         "fixed": "as given",
         "present": f"{of} as cost no more than {_limits(v, 'parameters')}",
@@ -175,11 +261,23 @@ def heads(v: Values) -> str:
         "tried": f"{of} as {MOST_WIDTHS} widths hold; more was never trained",
         "parameters": f"{of} as {_limits(v, 'parameters')} pay for",
         "cache": f"{of} as {_limits(v, 'cache')} hold",
-        "model": "as your model has",
         "stopped": _stopped(v),
     }[v["why"]]
     many = " At equal cost, many heads of enough rank trained better than few of more rank."
-    return f"{counted(v['heads'], 'head')}: {why}.{many * v.get('many', False)}"
+    return f"{counted(v['heads'], 'head')}: {why}.{many * v.get('many', False)}{_uneven(v)}"
+
+
+def _uneven(v: Values) -> str:
+    """That the number of heads does not divide the width, and what that excludes."""
+    nearest = v.get("nearest")
+    if not nearest:
+        return ""
+    does = "the nearest that do are" if len(nearest) > 1 else "the nearest that does is"
+    return (
+        f" They do not divide the width; {does} {' and '.join(map(str, nearest))}. "
+        "nn.MultiheadAttention and configs without head_dim, such as GPT-2's, cannot build this; "
+        "headwise's layer can."
+    )
 
 
 def _stopped(v: Values) -> str:

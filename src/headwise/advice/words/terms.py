@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from headwise.advice.geometries.heads import content_rank, rotary_rank
 from headwise.advice.rule import SLACK, RankChoice
@@ -53,7 +54,7 @@ def need_words(rank: RankChoice) -> str:
     """What the need that decides asks for, as the end of a sentence."""
     if rank.ceiling is not None:
         return f"trained tasks improved up to rank {rank.enough}"
-    if rank.binds == "mixing" and not rank.reached:
+    if is_open(rank):
         return f"mixing still gains at {rank.mixing}, the largest rank tried"
     enough = enough_words(rank)
     if rank.factor > 1:
@@ -61,6 +62,20 @@ def need_words(rank: RankChoice) -> str:
     if rank.binds == "retrieval" or rank.retrieval_too:
         return f"lookup of single tokens needs {enough}"
     return f"{1 - SLACK:.0%} mixing needs {enough}"
+
+
+def is_open(rank: RankChoice) -> bool:
+    """Whether no rank that was tried is known to be enough."""
+    return rank.ceiling is None and rank.binds == "mixing" and not rank.reached
+
+
+def ranks_words(ranks: Sequence[int]) -> str:
+    """Ranks in ascending order, as a range.
+
+    >>> ranks_words([4, 8]), ranks_words([8])
+    ('rank 4 to 8', 'rank 8')
+    """
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"rank {ranks[0]} to {ranks[-1]}"
 
 
 def percent(share: float) -> str:
