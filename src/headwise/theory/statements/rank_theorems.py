@@ -249,9 +249,10 @@ RANK_THEOREMS = (
         finding="The proof assumes that hardmax is continuous; it is not (see Gap lemma). Equation "
         "2 stands: Total variation proves it without continuity. Its hypothesis is far stricter "
         "than Gaussian inputs of width 384 (100 tokens, made unit vectors), where "
-        "ε·n^(3/2)(d+d_h) is about 10⁵; and a simplex, with |E_ij| = 1/(n−1), exceeds the bound. At "
-        "d_h = ∞ it uses 0.60, 0.94 and 1.3 columns more than orthonormal inputs at n = 10, 40 and 160, and the "
-        "excess grows like (ln n)/e, so no O(1) is enough there. The text adds that almost "
+        "ε·n^(3/2)(d+d_h) is about 10⁵; and a simplex, with |E_ij| = 1/(n−1), exceeds the bound. "
+        "At d_h = ∞ it uses 0.60, 0.94 and 1.3 columns more than orthonormal inputs at n = 10, 40 "
+        "and 160, and the excess grows like (ln n)/e, so no O(1) is enough there. The text adds "
+        "that almost "
         "orthonormality allows exponentially many vectors; not here: the theorem assumes d ≥ n.",
     ),
     Statement(
