@@ -306,7 +306,7 @@ def main(given: argparse.Namespace) -> None:
     bench = replace(bench, training=replace(bench.training, **asked))
     values = given.rank if given.v_rank is None else given.v_rank
     geometry = HeadGeometry(bench.shape.width, given.heads, given.heads, given.rank, values)
-    given.execution = None
+    given.execution = given.precision = None
     settings = replace(settings_of(bench, given), rows_per_decade=1)
     loaded = bench.load(given.data, given.device)
     rows = list(depth_rows(bench, loaded, geometry, settings, given.cuts))

@@ -110,7 +110,8 @@ def stored_evidence(row: Row) -> Evidence:
         for curve in told["curves"]
     )
     known = TokenStatistics(**told["statistics"])
-    kept = {name: value for name, value in told.items() if name != "words"}
+    # Older rows have "words", and "assumed_length", which is false for every recorded task.
+    kept = {name: value for name, value in told.items() if name not in ("words", "assumed_length")}
     return Evidence(**{"source": row["task"], **kept, "curves": curves, "statistics": known})
 
 

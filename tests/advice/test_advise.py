@@ -405,7 +405,7 @@ def test_one_call_passes_no_more_modules_than_it_does_now():
         sys.setprofile(None)
     own = {name for name in seen if name.startswith("headwise.advice")}
     assert len(own) <= 21, sorted(own)
-    assert asked <= 46 and len(seen) <= 54, (asked, sorted(seen))
+    assert asked <= 47 and len(seen) <= 55, (asked, sorted(seen))
 
 
 def test_trained_tasks_limit_the_rank_unless_a_need_or_a_rank_is_asked_for():

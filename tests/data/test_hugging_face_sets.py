@@ -118,5 +118,5 @@ def test_without_the_package_the_extra_is_named(tmp_path, monkeypatch):
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(MissingExtraError, match=r"headwise\[datasets\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'datasets>=4'"):
         open_texts("imdb", tmp_path)
