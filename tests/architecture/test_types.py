@@ -23,6 +23,11 @@ geometry: int = headwise.HeadGeometry.free(width=64, heads=2, rank=4)
 """
 
 
+#: Each public function and class refuses a parameter that it does not have.
+FUNCTIONS = [name for name in headwise.__all__ if callable(getattr(headwise, name))]
+FUNCTIONS = [name for name in FUNCTIONS if name not in ("HeadwiseError", "Progress")]
+WRONG += "".join(f"headwise.{name}(no_such_parameter=1)\n" for name in FUNCTIONS)
+
 #: Large libraries that mypy need not read to see headwise's own types; pyright reads them.
 UNREAD = "torch numpy scipy matplotlib transformers pandas sqlalchemy pydantic rich jaxtyping"
 
@@ -64,4 +69,11 @@ def test_checkers_accept_a_users_script_and_refuse_a_wrong_one(checker, tmp_path
     wrong.write_text(WRONG)
     done = checker(tmp_path, SCRIPT, wrong)
     refused = re.findall(r"(\w+\.py):(\d+):.*error: ", done.stdout)
-    assert {(name, int(line)) for name, line in refused} == {("wrong.py", n) for n in (4, 5, 6)}
+    lines = range(4, 1 + WRONG.count("\n"))
+    assert {(name, int(line)) for name, line in refused} == {("wrong.py", n) for n in lines}
+
+
+def test_the_script_uses_every_public_name():
+    text = SCRIPT.read_text()
+    assert not [name for name in headwise.__all__ if not re.search(rf"\b{name}\b", text)]
+    assert len(FUNCTIONS) > 15
