@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,16 @@ from headwise.advice.render.page import notebook, page
 from headwise.advice.render.terminal import markdown, show, text
 from headwise.advice.words.terms import geometry_words
 from headwise.faces import Face
-from headwise.report import data_frame, save, write_page
+from headwise.report import write_page
+from headwise.report.results import Drawable, Tabular
 
 
 @dataclass(frozen=True, repr=False)
-class Advice(Answer):
+class Advice(Answer, Tabular, Drawable):
     """Ranked geometries, the evidence they rest on, and what was found.
 
     ``print(advice)`` shows the answer at a glance; a notebook shows it with its curves.
+    ``to_frame`` has a row for each geometry, the advised one first; ``plot`` draws the rank curves.
 
     Example:
         >>> from headwise import advise
@@ -74,31 +77,12 @@ class Advice(Answer):
         """
         return write_page(page(self, face), path)
 
-    def plot(self, file: str | Path | None = None) -> Any:
-        """Draw the rank curves.
+    def _figure(self) -> Any:
+        return figure(self)
 
-        Args:
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
-        return save(figure(self), file)
-
-    def to_frame(self) -> Any:
-        """The table of geometries as a pandas DataFrame, the advised one first.
-
-        Returns:
-            A DataFrame with one row per geometry.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        return data_frame(
-            {
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for row in document(self).rows:
+            yield {
                 "name": row.name,
                 "advised": row.advised,
                 "heads": row.choice.geometry.heads,
@@ -110,8 +94,6 @@ class Advice(Answer):
                 "lookup_error": row.choice.floor,
                 "enough_rank": row.choice.meets,
             }
-            for row in document(self).rows
-        )
 
     def __repr__(self) -> str:
         named = geometry_words(self.best.geometry)

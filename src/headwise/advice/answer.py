@@ -13,6 +13,7 @@ from headwise.advice.rule import RankChoice, Shortage, Support, judged_tasks
 from headwise.geometry import HeadGeometry
 from headwise.hugging_face.family_layers import FamilyLayer
 from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
+from headwise.report.results import short_repr
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Finding:
 
     code: str
     values: dict[str, Any] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Choice:
     floor: float
     exact: bool
     meets: bool
+
+    __repr__ = short_repr
 
     @property
     def rank(self) -> int:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from headwise.mask_names import MaskName
+from headwise.report.results import short_repr
 from headwise.shapes import Float
 from headwise.theory.expected import UPPER_BOUND, ready_ratio
 from headwise.theory.law_formula import ACCURATE_FROM, barrier_ratio
@@ -62,6 +63,8 @@ class RankCurve:
     below_top_half_width: tuple[float, ...] = ()
     independent_plateau: float | None = None
     length: int | None = None
+
+    __repr__ = short_repr
 
     @property
     def name(self) -> str:

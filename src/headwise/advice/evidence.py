@@ -29,6 +29,7 @@ from headwise.attention.scores import logits
 from headwise.mask_names import MaskName, checked_mask
 from headwise.progress import SILENT, Progress, tracked
 from headwise.randomness import stream, stream_seed
+from headwise.report.results import short_repr
 from headwise.shapes import Float
 from headwise.spectra import count
 from headwise.theory.montecarlo import plateau_ratio
@@ -191,6 +192,8 @@ class Evidence:
     length_from: Literal["given", "family", "assumed"] = "given"
     images: bool = False
     patch: int | None = None
+
+    __repr__ = short_repr
 
     @property
     def context(self) -> int:

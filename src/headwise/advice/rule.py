@@ -50,6 +50,7 @@ from headwise.advice.curves import (
 )
 from headwise.advice.evidence import Evidence
 from headwise.advice.question import Need, Task
+from headwise.report.results import short_repr
 
 Bound = Literal["mixing", "retrieval", "trained"]
 
@@ -271,6 +272,8 @@ class Support:
     smaller: bool
     larger: bool
     ceiling: int | None = None
+
+    __repr__ = short_repr
 
     def allows(self, rank: int, usual: int) -> bool:
         """Whether there is evidence for this rank instead of the usual one."""

@@ -27,6 +27,7 @@ from headwise.attention.scores import (
 )
 from headwise.attention.scores import refuse_masked_rows as _refuse_masked_rows
 from headwise.errors import BadInputError
+from headwise.report.results import short_repr
 from headwise.shapes import Float, Int
 from headwise.spectra.measuring import first_within
 from headwise.spectra.operators import own_precision
@@ -63,6 +64,8 @@ class AttentionOperator:
     mask: MaskLike = EVERYTHING
     dtype: torch.dtype = torch.float64
     _kernels: FusedProducts | None = field(default=None, init=False, repr=False)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         queries, keys = checked_pair(self.queries, self.keys)

@@ -14,6 +14,7 @@ from headwise.attention.initialisation import FanIn, Initialisation, empty_linea
 from headwise.checks import of_type, one_of
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry, LatentGeometry
+from headwise.report.results import short_repr
 from headwise.shapes import Float
 
 Biases = Literal["none", "qkv", "all"]
@@ -34,6 +35,8 @@ class HeadWeights:
 
     query: Float[Tensor, "h r d"]
     key: Float[Tensor, "k r d"]
+
+    __repr__ = short_repr
 
 
 class Projection(nn.Module, ABC):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from headwise.errors import BadInputError
-from headwise.report import data_frame
+from headwise.report.results import Drawable, Tabular
 from headwise.spectra import Certificate, Tolerance
 
 
@@ -43,7 +43,7 @@ class MatrixRank:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranks:
+class Ranks(Tabular, Drawable):
     """The ranks of one matrix or of a batch.
 
     Args:
@@ -56,6 +56,9 @@ class Ranks:
         temperature: The divisor of q·k; None unless queries and keys were given.
         mask: Name of the mask; None unless queries and keys were given.
         note: A hint if a matrix looks like logits, or logits look like a matrix; else None.
+
+    ``to_frame`` has a row for each matrix: its index, the fields of the certificate, and the other
+    ranks. ``plot`` draws the singular values of the first eight, and the tolerance.
 
     Example:
         >>> import headwise
@@ -98,20 +101,10 @@ class Ranks:
         certain = f"{open_:,} not certain" if many else "not certain"
         return f"Ranks({matrices}, {ranks}, {certain if open_ else 'certain'})"
 
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame.
-
-        Returns:
-            One row per matrix: its index, the fields of the certificate, and the other ranks.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        numbers = ("tolerance", "stable_rank", "effective_rank", "energy_rank_90", "energy_rank_99")
-        return data_frame(
-            {"index": row.index, **vars(row.rank), **{name: getattr(row, name) for name in numbers}}
-            for row in self.rows
-        )
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for row in self.rows:
+            others = {name: each for name, each in vars(row).items() if name != "rank"}
+            yield {"index": row.index} | vars(row.rank) | others
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return one object per matrix, with values that JSON can write.
@@ -142,20 +135,8 @@ class Ranks:
             for row in self.rows
         ]
 
-    def plot(self, file: str | Path | None = None) -> Any:
-        """Draw the singular values, and the tolerance as a dashed line.
-
-        Args:
-            file: Where to save the figure: png, svg or pdf. The first eight matrices are drawn.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
+    def _figure(self) -> Any:
         from headwise.spectra.figures import spectrum_figure
 
-        values = self.singular_values.tolist()
-        rows = zip((row.index for row in self.rows), values, strict=True)
-        return spectrum_figure(rows, self.rows[0].tolerance, file)
+        rows = zip((row.index for row in self.rows), self.singular_values.tolist(), strict=True)
+        return spectrum_figure(rows, self.rows[0].tolerance)

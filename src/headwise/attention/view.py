@@ -14,6 +14,7 @@ from headwise.attention.masks import Mask
 from headwise.attention.operator import AttentionOperator
 from headwise.attention.projections import HeadWeights
 from headwise.errors import BadInputError
+from headwise.report.results import short_repr
 from headwise.shapes import Bool, Float
 from headwise.spectra import Absolute, DtypeFloor, LogWeights
 from headwise.spectra.dense import doubt
@@ -53,6 +54,8 @@ class AttentionView:
     sinks: Float[Tensor, " h"] | None = None
     self_attention: bool = True
     values: Float[Tensor, "b k m v"] | None = None
+
+    __repr__ = short_repr
 
     @property
     def scale(self) -> float:
@@ -255,6 +258,8 @@ class AttentionMaps:
     maps: Float[Tensor, "b h n m"]
     real: Bool[Tensor, "b m"] | None = None
     self_attention: bool = True
+
+    __repr__ = short_repr
 
     @property
     def shape(self) -> torch.Size:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headwise.checks import dividing_patch
 from headwise.errors import BadInputError, UnreadableFileError, needs_extra
+from headwise.report.results import short_repr
 from headwise.shapes import Float, Int
 
 #: The 1,797 test images of "Optical Recognition of Handwritten Digits" (E. Alpaydin and
@@ -46,6 +47,8 @@ class LabelledImages:
 
     images: Float[Tensor, "b c s t"]
     labels: Int[Tensor, " b"]
+
+    __repr__ = short_repr
 
 
 def digits() -> LabelledImages:

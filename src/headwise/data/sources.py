@@ -18,6 +18,7 @@ from headwise.data.images import PICTURES, digits, evenly, image_files, refuse_c
 from headwise.data.named_functions import function_named, own_code
 from headwise.data.text import TEXTS, read_text
 from headwise.errors import UnreadableFileError
+from headwise.report.results import short_repr
 
 #: The side that pictures are scaled to, unless given.
 IMAGE_SIZE = 32
@@ -49,6 +50,8 @@ class Source:
     values: Tensor | None = None
     texts: tuple[str, ...] = ()
     labels: Tensor | list[str | None] | None = None
+
+    __repr__ = short_repr
 
 
 def read_source(

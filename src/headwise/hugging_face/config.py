@@ -36,6 +36,7 @@ from headwise.hugging_face.sizes import (
     told_sizes,
 )
 from headwise.mask_names import MaskName
+from headwise.report.results import short_repr
 
 WIDTH = ("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "hidden_dim", "model_dim")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads")
@@ -87,6 +88,8 @@ class ModelConfig:
     carried: dict[str, Any]
     judged: JudgedPart
     layer: FamilyLayer
+
+    __repr__ = short_repr
 
     @property
     def context_told(self) -> bool:

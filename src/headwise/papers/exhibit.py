@@ -11,6 +11,7 @@ from typing import Any
 from headwise.errors import BadInputError, ParameterError
 from headwise.papers.comparison import NOTHING_PRINTED, OTHER_SIZES, WITHOUT_NUMBERS, Cell
 from headwise.report import Panel, Table
+from headwise.report.results import short_repr
 from headwise.runs import Record, Records, Row, Spec
 
 
@@ -107,6 +108,8 @@ class Presentation:
     title: str = ""
     uncompared: str = ""
 
+    __repr__ = short_repr
+
     def claims_by(self, *, printed: bool) -> list[Claim]:
         """Return the claims of a paper, or those that are ours."""
         return [claim for claim in self.claims if bool(claim.printed) is printed]
@@ -139,6 +142,8 @@ class Exhibit:
     partial: bool = False
     name: str = ""
     title: str = ""
+
+    __repr__ = short_repr
 
     @property
     def scales(self) -> tuple[Scale, ...]:

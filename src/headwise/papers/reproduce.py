@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from headwise.checks import of_type, positive, whole
 from headwise.errors import BadInputError, ParameterError
 from headwise.papers.catalogue import Entry, chosen, entries
 from headwise.progress import SILENT, Progress
+from headwise.report.results import Tabular
 from headwise.whole_files import possible_folder
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ Location = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, repr=False)
-class Reproduction:
+class Reproduction(Tabular):
     """Exhibits that were reproduced.
 
     >>> found = reproduce("heads2024/table_models", from_records=True)
@@ -36,6 +37,9 @@ class Reproduction:
         exhibits: Each exhibit with its presentation, or with the reason why there is none.
         files: The report and the figures that were written; the report comes first.
         notes: What was left out, and why.
+
+    ``to_frame`` has a row for each compared value, with the columns exhibit, scale, cell, printed,
+    measured, stderr, difference, tolerance, verdict and within_noise.
     """
 
     exhibits: tuple[Reproduced, ...]
@@ -87,23 +91,11 @@ class Reproduction:
         exhibits = [_exhibit_fields(one) for one in self.exhibits]
         return {"exhibits": exhibits, "files": list(map(str, self.files))}
 
-    def to_frame(self) -> Any:
-        """Return the compared values as a pandas DataFrame, one row for each.
-
-        Returns:
-            A frame with the columns exhibit, scale, cell, printed, measured, stderr, difference,
-            tolerance, verdict and within_noise.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        from headwise.report import data_frame
-
-        return data_frame(
-            {"exhibit": one.name, "scale": one.wanted.scale.value, **cell_fields(cell)}
-            for one in self.exhibits
-            for cell in one.shown.cells
-        )
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for one in self.exhibits:
+            for cell in one.shown.cells:
+                own = {"exhibit": one.name, "scale": one.wanted.scale.value}
+                yield own | cell_fields(cell)
 
     def plot(self) -> dict[str, Any]:
         """Return the figure of every exhibit that has one, by the exhibit's name."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from headwise.papers.exhibit import Answers, Exhibit, Presentation, Scale
 from headwise.papers.recorded import recorded, recorded_scales
+from headwise.report.results import short_repr
 from headwise.runs import Record, Records, Spec, Store
 
 
@@ -16,6 +17,8 @@ class Wanted:
 
     exhibit: Exhibit
     scale: Scale
+
+    __repr__ = short_repr
 
     def specs(self) -> list[Spec]:
         """Return what it asks."""
@@ -67,6 +70,8 @@ class Reproduced:
     presentation: Presentation | None
     problem: str = ""
     sources: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def name(self) -> str:

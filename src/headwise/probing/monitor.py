@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
@@ -15,7 +14,8 @@ from headwise.checks import fraction, of_type, one_of, whole
 from headwise.probing.reading import Read, capture
 from headwise.probing.refusals import real_parts
 from headwise.probing.trainers import lightning_callback, transformers_callback
-from headwise.report import Curve, Line, Panel, data_frame, draw, save
+from headwise.report import Curve, Line, Panel, draw
+from headwise.report.results import Drawable, Tabular
 from headwise.spectra import measure
 
 Reaction = Literal["warn", "stop", "ignore"]
@@ -77,14 +77,15 @@ class LayerRank:
         }
 
 
-class RankMonitor:
+class RankMonitor(Tabular, Drawable):
     """Measure the rank on the same few sequences every ``every`` steps of training.
 
     A layer has collapsed if its rank, or the part of its effective rank above that of equal rows,
     falls below ``collapse`` times its first value. The monitor reads headwise's own layers,
     ``torch.nn.MultiheadAttention`` and Hugging Face models. In a plain loop call it after each
     step; ``lightning()`` and ``transformers()`` make callbacks for those trainers, which measure
-    first before training begins.
+    first before training begins. ``to_frame`` has the fields of ``LayerRank`` as columns; ``plot``
+    draws rank and effective rank of every layer against the step.
 
     Args:
         inputs: What the model is called with: a tensor, a tuple of arguments, or a mapping.
@@ -157,16 +158,11 @@ class RankMonitor:
         layers = len({row.layer for row in self.rows})
         return f"RankMonitor({len(self.rows)} rows of {layers} layers, every {self.every} steps)"
 
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame.
+    def _rows(self) -> list[dict[str, Any]]:
+        return self.as_json()
 
-        Returns:
-            A frame with the fields of ``LayerRank`` as columns.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        return data_frame(map(asdict, self.rows), [each.name for each in fields(LayerRank)])
+    def _columns(self) -> list[str]:
+        return [each.name for each in fields(LayerRank)]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the rows as values that JSON can write.
@@ -176,18 +172,7 @@ class RankMonitor:
         """
         return [asdict(row) for row in self.rows]
 
-    def plot(self, file: str | Path | None = None) -> Any:
-        """Draw rank and effective rank of every layer against the training step.
-
-        Args:
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
+    def _figure(self) -> Any:
         panels = [
             Panel("Rank", "step", "rank / tokens", self._curves("rank_ratio")),
             Panel(
@@ -197,7 +182,7 @@ class RankMonitor:
                 self._curves("effective_rank_ratio"),
             ),
         ]
-        return save(draw(panels), file)
+        return draw(panels)
 
     def _curves(self, field: str) -> tuple[Curve, ...]:
         """One curve for each layer, in the order in which layers were first seen."""

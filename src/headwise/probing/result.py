@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +14,8 @@ from headwise.probing.heat_map import Scale, heat_map
 from headwise.probing.page import document
 from headwise.probing.rows import TITLES, Column, HeadRow, counted, mean_of
 from headwise.probing.summary import summary
-from headwise.report import data_frame, save, write_page
+from headwise.report import save, write_page
+from headwise.report.results import Tabular
 from headwise.whole_files import write_whole
 
 #: Which field of a row a column cannot exceed, and what to call that limit.
@@ -34,7 +35,7 @@ _OF = {
 
 
 @dataclass(frozen=True, repr=False)
-class Scan:
+class Scan(Tabular):
     """The rows of a scan, one for each layer and head, in the order of the forward pass.
 
     Args:
@@ -44,6 +45,8 @@ class Scan:
         kv_heads: Key-value heads of each layer, by name.
         width: Width of the model, if known.
         model: What the model is called: the last part of its path, or its class.
+
+    ``to_frame`` has the fields of ``HeadRow`` as columns.
 
     Example:
         >>> import torch
@@ -85,16 +88,11 @@ class Scan:
         """
         return [row for row in self.rows if row.layer == layer]
 
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame.
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return map(asdict, self.rows)
 
-        Returns:
-            A frame with the fields of ``HeadRow`` as columns.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        return data_frame(map(asdict, self.rows), [each.name for each in fields(HeadRow)])
+    def _columns(self) -> list[str]:
+        return [each.name for each in fields(HeadRow)]
 
     def as_json(self) -> dict[str, Any]:
         """Return summary, notes and rows as values that JSON can write.

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from headwise.report.results import short_repr
+
 #: The columns that have one number for each head.
 Column = Literal[
     "coarse_rank",
@@ -83,6 +85,8 @@ class HeadRow:
     effective_rank: float | None
     effective_rank_error: float | None
     stable_rank: float | None
+
+    __repr__ = short_repr
     energy_90: float | None
     hardmax_rank: float | None
     law: float | None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwise.probing.rows import HeadRow, counted, mean_of
+from headwise.report.results import short_repr
 
 if TYPE_CHECKING:
     from headwise.probing.result import Scan
@@ -65,6 +66,8 @@ class Summary:
     effective_rank: float | None
     initial_coarse_share: float | None
     initial_effective_rank: float | None
+
+    __repr__ = short_repr
 
 
 def summary(found: Scan) -> Summary:

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from headwise.errors import ParameterError
+from headwise.report.results import short_repr
 from headwise.shapes import Float
 
 #: Directions whose share of the largest variance is below this are rounding.
@@ -43,6 +44,8 @@ class Factors:
     losses: Float[Tensor, " k"]
     compress: Float[Tensor, "d d"]
     expand: Float[Tensor, "d d"]
+
+    __repr__ = short_repr
 
     def maps(self, rank: int) -> tuple[Float[Tensor, "r d"], Float[Tensor, "d r"]]:
         """Return the maps of a rank, scaled so that the columns of ``expand`` are orthonormal.

@@ -23,6 +23,7 @@ from headwise.reduction.best_maps import Pass, best_key_maps, best_value_maps, s
 from headwise.reduction.families import AttentionParts
 from headwise.reduction.maps import QueryKeyMaps, ValueMaps, write_maps
 from headwise.reduction.rotary import KeptPairs
+from headwise.report.results import short_repr
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class ReducedLayer:
     layer: Attention
     original: Attention
     predicted: Damage
+
+    __repr__ = short_repr
 
     @torch.no_grad()
     def measure(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from headwise.reduction.evaluation import Score, Speed
 from headwise.reduction.planning import Cut
+from headwise.report.results import Drawable, Tabular
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Reduction:
+class Reduction(Tabular, Drawable):
     """A cut model, and what the cut costs and saves.
 
     Attributes:
@@ -47,6 +49,9 @@ class Reduction:
         healed: Steps of healing.
         folder: Where the model was saved, if anywhere.
         name: What the model is called: the last part of its path, or its class.
+
+    ``to_frame`` has a row for each layer: ``layer``, and the fields of ``Cut``. ``plot`` draws the
+    score against the share of KV bytes: the original, the cut, and the curve.
 
     Example:
         >>> score = Score("perplexity", 20.0, 0.5)
@@ -76,35 +81,14 @@ class Reduction:
         score = f"{self.before.name} {self.before.value:.4g} before, {self.after.value:.4g} after"
         return f"Reduction({len(self.cuts)} layers, {share:.0%} of the KV bytes, {score})"
 
-    def to_frame(self) -> Any:
-        """Return the ranks of every layer as a pandas DataFrame.
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for layer, cut in enumerate(self.cuts):
+            yield {"layer": layer} | asdict(cut)
 
-        Returns:
-            One row per layer: ``layer``, and the fields of ``Cut``.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        from headwise.report.tables import data_frame
-
-        return data_frame({"layer": layer} | asdict(cut) for layer, cut in enumerate(self.cuts))
-
-    def plot(self, file: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the score against the share of KV bytes: the original, the cut, and the curve.
-
-        Args:
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
+    def _figure(self) -> Any:
         from headwise.reduction.report import score_figure
-        from headwise.report.rendering import save
 
-        return save(score_figure(self), file)
+        return score_figure(self)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write an HTML report that needs no other file: scores, sizes, the curve and all ranks.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headwise.report.results import short_repr
 from headwise.runs.provenance import Provenance
 from headwise.runs.spec import Row
 
@@ -28,6 +29,8 @@ class Answer:
     key: str
     rows: tuple[Row, ...]
     provenance: Provenance
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from headwise.report.results import short_repr
 from headwise.runs.spec import Spec
 
 
@@ -32,6 +33,8 @@ class Plan:
     failed: tuple[Spec, ...]
     missing: tuple[Spec, ...]
     work: tuple[Spec, ...]
+
+    __repr__ = short_repr
 
     @classmethod
     def of(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwise.errors import BadInputError
+from headwise.report.results import Tabular, short_repr
 from headwise.runs.provenance import Provenance
 from headwise.runs.spec import Row, Spec
 
@@ -33,6 +34,8 @@ class Record:
     rows: tuple[Row, ...]
     provenance: Provenance
 
+    __repr__ = short_repr
+
     def joined(self) -> list[Row]:
         """Return each row merged with the fields of its spec."""
         for row in self.rows:
@@ -46,11 +49,13 @@ class Record:
         return [self.spec | row for row in self.rows]
 
 
-class Records(Mapping[str, Record]):
+class Records(Mapping[str, Record], Tabular):
     """Answered specs by key, from a store or from files.
 
     Args:
         records: The records; a later one replaces an earlier one with the same key.
+
+    ``to_frame`` has a row for each row of each record, merged with the fields of its spec.
 
     Example:
         >>> from headwise.runs.examples import Square
@@ -87,6 +92,12 @@ class Records(Mapping[str, Record]):
     def missing(self, specs: Iterable[Spec]) -> list[Spec]:
         """Return the specs that have no record here."""
         return [spec for spec in specs if spec.key not in self._by_key]
+
+    def __repr__(self) -> str:
+        return f"Records({len(self)} records)"
+
+    def _rows(self) -> list[Row]:
+        return self.rows()
 
     def rows(self) -> list[Row]:
         """Return every row of every record, merged with the fields of its spec."""

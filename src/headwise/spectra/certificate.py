@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from headwise.errors import BadInputError, UndecidedError
-from headwise.report import data_frame
+from headwise.report.results import Drawable, Tabular
 from headwise.shapes import Float, Int
 
 
@@ -78,7 +77,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts:
+class Counts(Tabular, Drawable):
     """The certificates of a batch of matrices, indexed like a NumPy array of the same shape.
 
     Args:
@@ -88,6 +87,9 @@ class Counts:
         methods: The method that counted each matrix, in the order of the flattened batch.
         dtype: The dtype of the input.
         logits: Whether the input was logits.
+
+    ``to_frame`` has the columns index, low, high, delta, method and reason. ``plot`` draws the rank
+    of each matrix, in the order of the flattened batch.
 
     Example:
         >>> from headwise.spectra import Certificate, Counts
@@ -227,33 +229,14 @@ class Counts:
             for place, one in zip(np.ndindex(*self.shape), self.flat, strict=True)
         ]
 
-    def to_frame(self) -> Any:
-        """The certificates as a pandas DataFrame, one row per matrix.
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for place, one in zip(np.ndindex(*self.shape), self.flat, strict=True):
+            yield {"index": place} | vars(one)
 
-        Returns:
-            A DataFrame with the columns index, low, high, delta, method and reason.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        places = list(np.ndindex(*self.shape))
-        return data_frame({"index": p, **vars(c)} for p, c in zip(places, self.flat, strict=True))
-
-    def plot(self, file: str | Path | None = None) -> Any:
-        """Draw the rank of each matrix, in the order of the flattened batch.
-
-        Args:
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
+    def _figure(self) -> Any:
         from headwise.spectra.figures import rank_figure
 
-        return rank_figure(self.low.flatten().tolist(), self.high.flatten().tolist(), file)
+        return rank_figure(self.low.flatten().tolist(), self.high.flatten().tolist())
 
 
 @dataclass(frozen=True)

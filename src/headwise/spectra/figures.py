@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from headwise.report import Curve, Line, Panel, draw, save
+from headwise.report import Curve, Line, Panel, draw
 
 #: The most matrices of a batch that a figure of singular values shows.
 CURVES = 8
 
 
-def spectrum_figure(
-    rows: Iterable[tuple[tuple[int, ...], Sequence[float]]], epsilon: float, file: str | Path | None
-) -> Any:
+def spectrum_figure(rows: Iterable[tuple[tuple[int, ...], Sequence[float]]], epsilon: float) -> Any:
     """Draw the singular values of the first matrices, and ε as a dashed line."""
     curves = tuple(
         Curve(", ".join(map(str, index)) or "matrix", _positive(values))
@@ -24,16 +21,16 @@ def spectrum_figure(
     # A logarithmic axis without a single point has no range.
     scale = "log" if any(len(curve.mean) for curve in curves) else "linear"
     axes = Panel("Spectrum", "number", "singular value", curves, y_scale=scale)
-    return save(draw([replace(axes, levels=(("tolerance", epsilon),))]), file)
+    return draw([replace(axes, levels=(("tolerance", epsilon),))])
 
 
-def rank_figure(low: Sequence[int], high: Sequence[int], file: str | Path | None) -> Any:
+def rank_figure(low: Sequence[int], high: Sequence[int]) -> Any:
     """Draw the rank of each matrix, and the largest possible one where it is not certain."""
     curves = (Curve("rank", Line(tuple(range(len(low))), tuple(low)), style="rings"),)
     if uncertain := tuple(i for i in range(len(low)) if low[i] < high[i]):
         most = Line(uncertain, tuple(high[i] for i in uncertain))
         curves += (Curve("at most", most, style="rings"),)
-    return save(draw([Panel("Rank", "matrix", "rank", curves)]), file)
+    return draw([Panel("Rank", "matrix", "rank", curves)])
 
 
 def _positive(values: Sequence[float]) -> Line:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from headwise.errors import ParameterError
+from headwise.report.results import short_repr
 from headwise.shapes import Float
 from headwise.spectra.operators import Operator, own_precision
 from headwise.spectra.sources import unit_roundoff
@@ -41,6 +42,8 @@ class LeadingSpectrum:
     residuals: Float[Tensor, " k"]
     floor: float
     right: Float[Tensor, "m k"]
+
+    __repr__ = short_repr
 
     @property
     def resolved(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from headwise.errors import BadInputError
+from headwise.report.results import Drawable, Tabular
 from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Counts
 from headwise.spectra.counting import SMALLEST_SPARSE, count_at
@@ -126,7 +127,7 @@ def hardmax_rank(source: LogWeights) -> Int[Tensor, "*batch"]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Measurement:
+class Measurement(Tabular, Drawable):
     """The ranks and the spectrum of a batch of matrices.
 
     Args:
@@ -136,6 +137,9 @@ class Measurement:
         epsilon: The ε that the rule gave for each matrix.
         shape: The shape of the input.
         dtype: The dtype of the input.
+
+    ``to_frame`` has the columns of ``rank.to_frame()``, then epsilon, stable_rank and
+    effective_rank. ``plot`` draws the singular values of the first eight matrices, and ε.
 
     Example:
         >>> report = measure(torch.eye(4, dtype=torch.float64))
@@ -171,38 +175,20 @@ class Measurement:
             for place, one in enumerate(self.rank.as_json())
         ]
 
-    def to_frame(self) -> Any:
-        """The ranks as a pandas DataFrame, one row per matrix.
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        numbers = (self.epsilon, self.stable_rank, self.effective_rank)
+        columns = zip(*(each.flatten().tolist() for each in numbers), strict=True)
+        for row, (epsilon, stable, effective) in zip(self.rank._rows(), columns, strict=True):
+            others = {"epsilon": epsilon, "stable_rank": stable, "effective_rank": effective}
+            yield row | others
 
-        Returns:
-            The columns of ``rank.to_frame()``, then epsilon, stable_rank and effective_rank.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        columns = ("epsilon", "stable_rank", "effective_rank")
-        return self.rank.to_frame().assign(
-            **{name: getattr(self, name).flatten().tolist() for name in columns}
-        )
-
-    def plot(self, file: str | Path | None = None) -> Any:
-        """Draw the singular values of the first eight matrices, and ε as a dashed line.
-
-        Args:
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
+    def _figure(self) -> Any:
         from headwise.spectra.figures import spectrum_figure
 
         values = self.spectrum.values
         flat = values.reshape(-1, values.shape[-1]).tolist()
         rows = zip(np.ndindex(*self.rank.shape), flat, strict=True)
-        return spectrum_figure(rows, float(self.epsilon.flatten()[0]), file)
+        return spectrum_figure(rows, float(self.epsilon.flatten()[0]))
 
     @property
     def stable_rank(self) -> Tensor:

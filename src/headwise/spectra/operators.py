@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from headwise.report.results import short_repr
 from headwise.shapes import Float
 
 
@@ -49,6 +50,8 @@ class DenseOperator:
     """
 
     matrix: Float[Tensor, "*batch n m"]
+
+    __repr__ = short_repr
 
     @property
     def shape(self) -> torch.Size:

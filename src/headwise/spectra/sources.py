@@ -20,6 +20,7 @@ from torch import Tensor
 
 from headwise.arrays import plain
 from headwise.errors import BadInputError
+from headwise.report.results import short_repr
 from headwise.shapes import Float
 
 #: The factor in front of √size · u.
@@ -142,6 +143,8 @@ class LogWeights:
 
     values: Tensor
     error: Tensor | float = 0.0
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", as_matrices(self.values, "the log-weights"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from headwise.report.results import short_repr
 from headwise.shapes import Float
 from headwise.spectra.certificate import Estimate
 from headwise.spectra.krylov import LeadingSpectrum
@@ -40,6 +41,8 @@ class SpectralDensity:
     nodes: Float[Tensor, "p s"]
     weights: Float[Tensor, "p s"]
     coarser: tuple[Tensor, Tensor]
+
+    __repr__ = short_repr
 
     def effective_rank(self) -> Estimate:
         """Return exp of the entropy of the normalised singular values, with its error.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from headwise.checks import one_of, whole
 from headwise.errors import ParameterError
-from headwise.report import data_frame, save
+from headwise.report.results import Drawable, Tabular
 from headwise.theory.harmonic_bound import Values, error_at, error_lower_bound, heads_needed
 from headwise.theory.number_types import Real, Whole
 
@@ -23,7 +23,7 @@ MOST_HEADS = int(1e300)
 
 
 @dataclass(frozen=True, repr=False)
-class Bound:
+class Bound(Tabular, Drawable):
     """A number of heads and the least error that heads of this rank can have.
 
     Attributes:
@@ -33,6 +33,9 @@ class Bound:
         error: Mean squared error: the lower bound for these heads, or the one given.
         values: The value matrices that a head may have.
         given: Which of heads and error was given; the other one is the answer.
+
+    ``to_frame`` and ``plot`` show the bound from 1 to ten times ``heads``; the columns are heads
+    and error_lower_bound.
 
     >>> bound(64, 32, error=0.1).as_json()["heads"]
     12
@@ -69,32 +72,11 @@ class Bound:
         bounds = [error_at(self.width, self.rank, log, Values(self.values)) for log in logs]
         return [math.exp(log) for log in logs], bounds
 
-    def to_frame(self) -> Any:
-        """Return the bound against the number of heads as a pandas DataFrame.
+    def _rows(self) -> Iterator[dict[str, float]]:
+        for heads, error in zip(*self.curve(), strict=True):
+            yield {"heads": heads, "error_lower_bound": error}
 
-        Returns:
-            A frame with the columns heads and error_lower_bound, from 1 to ten times ``heads``.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        return data_frame(
-            {"heads": heads, "error_lower_bound": error}
-            for heads, error in zip(*self.curve(), strict=True)
-        )
-
-    def plot(self, file: str | Path | None = None) -> Any:
-        """Draw the lower bound of the error against the number of heads.
-
-        Args:
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
+    def _figure(self) -> Any:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -106,7 +88,7 @@ class Bound:
         axes.set(xlabel="number of heads", ylabel="mean squared error")
         axes.set_title(f"Heads of rank {self.rank} in {self.width} dimensions")
         axes.legend(frameon=False)
-        return save(figure, file)
+        return figure
 
 
 def bound(

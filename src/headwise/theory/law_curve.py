@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwise.errors import ParameterError
 from headwise.mask_names import MaskName, checked_mask
 from headwise.progress import SILENT, Progress, tracked
-from headwise.report import data_frame, save
+from headwise.report.results import Drawable, Tabular
 from headwise.theory.expected import (
     UPPER_BOUND,
     Prediction,
@@ -30,7 +29,7 @@ SHOWN = 2
 
 
 @dataclass(frozen=True, repr=False)
-class Law:
+class Law(Tabular, Drawable):
     """The rank of a random head over the length, for several head dimensions.
 
     Attributes:
@@ -40,6 +39,9 @@ class Law:
         critical_head_dim: The smallest head dimension that reaches it.
         barrier: What rank/n tends to as the head dimension grows.
         rows: One prediction for each head dimension.
+
+    ``to_frame`` has the columns head_dim, ratio, error, method and of_barrier. ``plot`` draws the
+    rank over the length against the head dimension.
 
     >>> found = law(128)
     >>> found.critical_head_dim, round(found.barrier, 3)
@@ -79,38 +81,17 @@ class Law:
             "mask": self.mask,
         }
 
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame.
-
-        Returns:
-            A frame with the columns head_dim, ratio, error, method and of_barrier.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        return data_frame(
-            {
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for row in self.rows:
+            yield {
                 "head_dim": row.head_dim,
                 "ratio": row.ratio,
                 "error": _error(row),
                 "method": row.method,
                 "of_barrier": row.ratio / self.barrier,
             }
-            for row in self.rows
-        )
 
-    def plot(self, file: str | Path | None = None) -> Any:
-        """Draw rank over length against head dimension.
-
-        Args:
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
+    def _figure(self) -> Any:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -127,7 +108,7 @@ class Law:
         under = "" if self.mask == "none" else f", {self.mask} mask"
         axes.set_title(f"{self.length} tokens, Gaussian queries and keys{under}")
         figure.legend(frameon=False, loc="outside lower center", ncols=3, fontsize=9)
-        return save(figure, file)
+        return figure
 
 
 def law(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from headwise.data import EpochTask, Task
 from headwise.errors import BadInputError
+from headwise.report import Curve, Line, Panel, draw
+from headwise.report.results import Drawable, Tabular, short_repr
 from headwise.training.checkpoint import Saving, resume, save
 from headwise.training.curve import CurveRow, Sink, curve_steps, nowhere
 from headwise.training.ensemble import Ensemble
@@ -23,7 +26,7 @@ STRETCH = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class Trained(Tabular, Drawable):
     """The result of a run: its members, the whole curve and the trained parameters.
 
     Args:
@@ -32,6 +35,9 @@ class Trained:
         parameters: The trained parameters by name, members first.
         variants: The functions that build the models.
         steps_per_second: The speed, without evaluation and saves.
+
+    ``to_frame`` has the fields of ``CurveRow`` as columns. ``plot`` draws the loss of each member
+    against the step: on fresh data where it was measured, else on the batches.
 
     Example:
         >>> from headwise.data import FarthestNeighbour
@@ -47,6 +53,29 @@ class Trained:
     parameters: dict[str, Tensor]
     variants: Mapping[str, Builder]
     steps_per_second: float
+
+    __repr__ = short_repr
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return map(asdict, self.rows)
+
+    def _columns(self) -> list[str]:
+        return [each.name for each in fields(CurveRow)]
+
+    def _figure(self) -> Any:
+        tested = any(row.test_loss is not None for row in self.rows)
+        field = "test_loss" if tested else "train_loss"
+        lines: dict[int, dict[int, float]] = {index: {} for index in range(len(self.members))}
+        for row in self.rows:
+            loss = getattr(row, field)
+            if loss is not None:
+                lines[row.member][row.step] = loss
+        curves = tuple(
+            Curve(f"{who.variant or 'model'}, seed {who.seed}", Line.of(lines[index]))
+            for index, who in enumerate(self.members)
+        )
+        name = field.replace("_", " ")
+        return draw([Panel(name.capitalize(), "step", name, curves)])
 
     @property
     def last(self) -> tuple[CurveRow, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headwise.geometry import HeadGeometry
-from headwise.report import data_frame, save, write_page
+from headwise.report import write_page
+from headwise.report.results import Drawable, Tabular
 from headwise.trials import render
 from headwise.trials.candidates import name_of
 from headwise.trials.race import Standing
@@ -47,7 +48,7 @@ class Entrant:
 
 
 @dataclass(frozen=True, repr=False)
-class Trial:
+class Trial(Tabular, Drawable):
     """The answer of a trial, best entrant first.
 
     Attributes:
@@ -59,6 +60,9 @@ class Trial:
             have the first seed only.
         finished: False if time ran out first.
         constant: The score of the best constant prediction, None if unknown.
+
+    ``to_frame`` has a row for each entrant, best first: heads and ranks, and the fields of
+    ``Entrant``. ``plot`` draws the curves, the probabilities and the costs.
 
     Example:
         >>> one = Entrant(HeadGeometry.free(8, 1, 8), 10, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
@@ -95,39 +99,15 @@ class Trial:
         named = f"{name_of(best.geometry)} is best of {len(self.entrants)}"
         return f"Trial({named}, {score} after {self.full:,} steps)"
 
-    def to_frame(self) -> Any:
-        """Return the entrants as a pandas DataFrame, best first.
-
-        Returns:
-            One row per entrant: heads and ranks, and the fields of ``Entrant``.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
-        return data_frame(
-            {
-                "heads": one.geometry.heads,
-                "kv_heads": one.geometry.kv_heads,
-                "qk_rank": one.geometry.qk_rank,
-                "v_rank": one.geometry.v_rank,
-                **{name: value for name, value in vars(one).items() if name != "geometry"},
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for one in self.entrants:
+            ranks = ("heads", "kv_heads", "qk_rank", "v_rank")
+            yield {name: getattr(one.geometry, name) for name in ranks} | {
+                name: value for name, value in vars(one).items() if name != "geometry"
             }
-            for one in self.entrants
-        )
 
-    def plot(self, file: str | Path | None = None) -> Any:
-        """Draw the curves, the probabilities and the costs.
-
-        Args:
-            file: Where to save the figure: png, svg or pdf. None saves nothing.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            BadInputError: If the file cannot be written.
-        """
-        return save(render.figure(self), file)
+    def _figure(self) -> Any:
+        return render.figure(self)
 
     def report(self, path: Path | str) -> Path:
         """Write an HTML report that needs no other file.

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from headwise.advice.tokens.token_set import TokenSet
+from headwise.report.results import short_repr
 from headwise.shapes import Bool, Float, Int
 
 #: Statistics use at most this many tokens.
@@ -68,6 +69,8 @@ class TokenStatistics:
     outlier_share: float = 0.0
     dimension_with_outliers: float | None = None
     mean_share_with_outliers: float | None = None
+
+    __repr__ = short_repr
 
     @property
     def looked_at(self) -> int:
