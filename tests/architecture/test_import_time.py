@@ -63,6 +63,10 @@ def test_importing_headwise_takes_less_than_fifty_milliseconds():
     assert seconds_of("-c", "import headwise") - seconds_of("-c", "pass") < 0.05
 
 
+def test_listing_exhibits_takes_less_than_a_second():
+    assert 0 < seconds_of("-m", "headwise", "reproduce", "--list") < 1
+
+
 def test_the_measuring_core_does_without_the_command_line():
     """Heavy modules are seen where they are loaded."""
     core = "headwise, headwise.spectra, headwise.attention, headwise.training"
