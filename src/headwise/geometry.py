@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 
 from headwise.checks import whole
 from headwise.errors import ParameterError
 
-__all__ = ["HeadGeometry", "LatentGeometry", "divisors", "usual"]
+__all__ = ["HeadGeometry", "LatentGeometry", "divisors", "read_geometries", "usual"]
 
 #: The usual head dimension.
 USUAL_HEAD_DIM = 64
@@ -254,6 +255,37 @@ def usual(width: int) -> HeadGeometry:
         default=min(USUAL_HEAD_DIM, width),
     )
     return HeadGeometry.free(width, width // rank, rank)
+
+
+def read_geometries(text: str, width: int) -> list[HeadGeometry]:
+    """Read geometries written as heads x rank; after a slash stands another rank of values.
+
+    Args:
+        text: Geometries between commas, such as "4x16,4x8/16".
+        width: The width of the model.
+
+    Returns:
+        The geometries, in their order.
+
+    Raises:
+        ParameterError: If a part of the text is no geometry.
+
+    Example:
+        >>> [(g.heads, g.qk_rank, g.v_rank) for g in read_geometries("4x16,4x8/16", 64)]
+        [(4, 16, 16), (4, 8, 16)]
+    """
+    found = []
+    for word in text.split(","):
+        sizes = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)(?:/([1-9]\d*))?", word.strip())
+        if sizes is None:
+            raise ParameterError(
+                f"expected `candidates` as heads x rank, got {word!r}",
+                hint="pass numbers above 0, such as 4x16,8x8 or 4x8/16",
+            )
+        heads, rank, v_rank = sizes.groups()
+        given = {"qk_rank": int(rank), "v_rank": int(v_rank or rank)}
+        found.append(HeadGeometry(width, heads=int(heads), kv_heads=int(heads), **given))
+    return found
 
 
 def divisors(number: int) -> list[int]:

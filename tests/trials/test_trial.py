@@ -214,6 +214,23 @@ def test_own_models_are_ranked_by_what_they_can_learn():
     assert found.measure == "loss"
 
 
+def test_candidates_may_be_a_text_and_come_from_the_width_without_one():
+    """The command read the text and chose the splits; Python could do neither."""
+    few = {"steps": 4, "rate": 3e-2}
+    written = trial_of(Own, batches, "1x1,1x2,1x8", width=8, **few)
+    assert written == trial_of(Own, batches, GEOMETRIES, **few)
+
+    def thin(geometry):
+        return nn.Sequential(nn.Linear(8, geometry.qk_rank), nn.Linear(geometry.qk_rank, 8))
+
+    chosen = trial_of(thin, batches, width=8, **few)
+    assert {entrant.geometry for entrant in chosen.entrants} == set(splits(8))
+    small = {"width": 8, "depth": 1, "steps": 4, "seeds": 2}
+    assert trial("digits", candidates="2x4,1x8/8", **small) == trial(
+        "digits", candidates=[HeadGeometry.free(8, 2, 4), HeadGeometry.free(8, 1, 8)], **small
+    )
+
+
 def test_own_models_go_on_after_a_kill(tmp_path):
     whole = trial_of(Own, batches, GEOMETRIES, **HOW)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,9 +21,9 @@ from headwise.cli.options import (
     whole_from,
 )
 from headwise.devices import cluster_address, device_kind
+from headwise.geometry import read_geometries
 
 if TYPE_CHECKING:
-    from headwise import HeadGeometry
     from headwise.trials import Trial
 
 Source = Annotated[
@@ -53,14 +52,14 @@ Candidates = Annotated[
     typer.Option(
         "--candidates",
         help="Geometries as heads x rank, such as 4x16,8x8; in 4x8/16 values have rank 16.",
-        show_default="those of headwise advise",
+        show_default="those of headwise advise; for your own model, splits of the width",
     ),
 ]
 
 
 #: What is asked of ``headwise.trial_of``; the other options concern built-in models.
 OWN_MODELS = ("build", "batches", "candidates", "steps", "rate", "seeds", "minutes", "folder")
-OWN_MODELS += ("device", "cluster")
+OWN_MODELS += ("device", "cluster", "width")
 
 Width = Annotated[int, option("--width", "Width of the model.", whole_from(1))]
 Depth = Annotated[int, option("--depth", "Layers of the built-in model.", whole_from(1))]
@@ -151,7 +150,8 @@ def trial(
         del asked[own]
     _refuse_odd_options(source, build, batches, labels)
     refuse_unwritable(plot, html)
-    asked["candidates"] = None if candidates is None else _geometries(candidates, width)
+    if candidates is not None:
+        read_geometries(candidates, width)  # refuses other texts before anything is imported
     _show(_found(asked), html, plot, as_json)
 
 
@@ -164,10 +164,7 @@ def _found(asked: dict[str, Any]) -> Trial:
     if asked["build"] is None:
         built_in = {name: each for name, each in asked.items() if name not in ("build", "batches")}
         return headwise.trial(**built_in, progress=progress)
-    from headwise.trials import splits
-
     own = {name: asked[name] for name in OWN_MODELS}
-    own["candidates"] = asked["candidates"] or splits(asked["width"])
     return headwise.trial_of(**own, progress=progress)
 
 
@@ -185,24 +182,6 @@ def _refuse_odd_options(
         )
     if source == "digits" and labels is not None:
         raise UsageError("expected no --labels with digits, which have their own; leave them out")
-
-
-def _geometries(text: str, width: int) -> list[HeadGeometry]:
-    """Read 4x16,4x8/16."""
-    from headwise import HeadGeometry
-
-    found = []
-    for word in text.split(","):
-        found_sizes = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)(?:/([1-9]\d*))?", word.strip())
-        if found_sizes is None:
-            raise UsageError(
-                f"expected --candidates as heads x rank, got {word!r}; pass numbers above 0, such "
-                "as 4x16,8x8 or 4x8/16"
-            )
-        heads, qk_rank, v_rank = found_sizes.groups()
-        sizes = int(heads), int(heads), int(qk_rank), int(v_rank or qk_rank)
-        found.append(HeadGeometry(width, *sizes))
-    return found
 
 
 def _show(found: Trial, html: Path | None, plot: Path | None, as_json: bool) -> None:

@@ -16,9 +16,9 @@ from headwise.checks import of_type, positive, whole
 from headwise.data.named_functions import function_named, working_directory_importable
 from headwise.devices import refuse_absent
 from headwise.errors import ParameterError
-from headwise.geometry import HeadGeometry
+from headwise.geometry import HeadGeometry, read_geometries
 from headwise.progress import SILENT, Progress
-from headwise.trials.candidates import advised, name_of, named
+from headwise.trials.candidates import advised, name_of, named, splits
 from headwise.trials.ensembles import EnsembleRunner
 from headwise.trials.own_models import OwnRunner, OwnTraining, Pair
 from headwise.trials.prediction import ADVISED_PRIOR, refuse_one_seed
@@ -54,7 +54,7 @@ def trial(
     size: int | None = None,
     length: int | None = None,
     tokenizer: str | None = None,
-    candidates: Sequence[HeadGeometry] | None = None,
+    candidates: Sequence[HeadGeometry] | str | None = None,
     steps: int = 400,
     batch: int = 32,
     rate: float | int = 3e-3,
@@ -85,8 +85,8 @@ def trial(
         length: Tokens of a sequence of text; 64 by default, for speed (``advise`` takes 256).
         tokenizer: "character" (the default for text without labels), "word" (the default with
             labels) or the path of a tokenizer.json.
-        candidates: Geometries to compare. By default those that ``advise`` names, and the usual
-            one.
+        candidates: Geometries to compare, or a text such as "4x16,1x64" (heads x rank). By default
+            those that ``advise`` names, and the usual one.
         steps: The full length of training that the answer is about.
         batch: Samples of one step.
         rate: Largest learning rate.
@@ -113,14 +113,15 @@ def trial(
         [(1, 8), (2, 4)]
     """
     seeds = _seeds(seeds)
-    _refuse_wrong_kinds(source, candidates, minutes, folder)
+    _refuse_wrong_kinds(source, minutes, folder)
     width, depth = whole("`width`", width), whole("`depth`", depth)
+    given = _geometries(candidates, width)
     steps, batch = whole("`steps`", steps), whole("`batch`", batch)
     positive("`rate`", rate, example=3e-3)
     if cluster is None:
         refuse_absent(device)
     problem = read_problem(source, labels, Frame(task, depth, patch, size, length, tokenizer))
-    entrants, prior = _entrants(problem, width, candidates, progress)
+    entrants, prior = _entrants(problem, width, given, progress)
     sizes = {"seeds": seeds, "steps": steps, "batch": batch, "rate": float(rate)}
     identity = f"{ORDER}: {problem.identity} {list(entrants)} {width} {sizes}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress, prior=prior)
@@ -133,9 +134,10 @@ def trial(
 def trial_of(
     build: Callable[[HeadGeometry], nn.Module] | str,
     batches: Callable[[int], Iterable[Pair]] | str,
-    candidates: Sequence[HeadGeometry],
+    candidates: Sequence[HeadGeometry] | str | None = None,
     *,
     steps: int,
+    width: int = 64,
     rate: float | int = 1e-3,
     seeds: int | Sequence[int] = 2,
     validation: int = 8,
@@ -152,8 +154,10 @@ def trial_of(
             Like ``batches``, a function or its name as PACKAGE:FUNCTION.
         batches: Returns pairs of inputs and targets, in the same order for the same seed.
             Iterables that end are started again.
-        candidates: Geometries to compare.
+        candidates: Geometries to compare, or a text such as "4x16,1x64" (heads x rank). By default
+            every split of the width into heads of a power of two, from rank 4 on.
         steps: The full length of training that the answer is about.
+        width: Width of the model, unless ``candidates`` are objects, which have their own.
         rate: Largest learning rate of AdamW; it rises over 5 % of the steps, then falls to zero
             along a cosine.
         seeds: The number of seeds of weights and data order, or the seeds; two or more.
@@ -188,7 +192,9 @@ def trial_of(
         >>> found.best.geometry.qk_rank
         4
     """
-    entrants = named(candidates)
+    width = whole("`width`", width)
+    given = _geometries(candidates, width)
+    entrants = named(splits(width) if given is None else given)
     steps = whole("`steps`", steps)
     training = OwnTraining(steps, rate, _seeds(seeds), validation=validation, device=device)
     told = [one for one in (build, batches) if isinstance(one, str)]
@@ -300,19 +306,24 @@ def _entrants(
     return named(found), {name_of(first): ADVISED_PRIOR}
 
 
-def _refuse_wrong_kinds(
-    source: Any, candidates: Any, minutes: Any, folder: Path | str | None
-) -> None:
+def _refuse_wrong_kinds(source: Any, minutes: Any, folder: Path | str | None) -> None:
     """Refuse, before anything is measured or trained, what could only fail later."""
     if source is None:
         raise ParameterError("expected data for `source`, got none", hint="pass 'digits' to try it")
     of_type("`folder`", folder, (str, Path, type(None)), "a path")
     if minutes != math.inf:
         positive("`minutes`", minutes, example=10)
-    many = isinstance(candidates, Sequence) and not isinstance(candidates, str)
-    several = candidates if many else (candidates,)
-    for geometry in () if candidates is None else several:
-        of_type("`candidates`", geometry, HeadGeometry, "HeadGeometry objects")
+
+
+def _geometries(candidates: Any, width: int) -> Sequence[HeadGeometry] | None:
+    """Return candidates as geometries; a text is read, and other kinds are refused."""
+    if isinstance(candidates, str):
+        return read_geometries(candidates, width)
+    if candidates is None:
+        return None
+    for geometry in candidates if isinstance(candidates, Sequence) else (candidates,):
+        of_type("`candidates`", geometry, HeadGeometry, "HeadGeometry objects or a text")
+    return candidates
 
 
 def _seeds(given: Any) -> tuple[int, ...]:
