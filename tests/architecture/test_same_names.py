@@ -7,7 +7,9 @@ import typer
 
 import headwise
 from headwise.cli.app import app
+from headwise.data import find_sets
 from headwise.papers.reproduce import stored_exhibits
+from headwise.web import serve
 
 COMMANDS = typer.main.get_command(app).commands
 
@@ -22,17 +24,23 @@ FUNCTIONS = {
     "bound": (headwise.bound,),
     "reproduce": (headwise.reproduce,),
     "report": (stored_exhibits,),
+    "data": (find_sets,),
+    "serve": (serve,),
 }
 
-#: Commands about this machine, without a function that gives a result.
-WITHOUT = {"data", "serve", "demo"}
+#: A demonstration: it prints what several public functions say of one matrix.
+WITHOUT = {"demo"}
 
 #: Options about printing and files, for which results have methods.
 PRINTING = {"json", "html", "plot", "csv"}
 
 #: Other options without a parameter: another spelling of SOURCE, and what ``Advice.show``,
 #: ``Advice.export`` and ``list_exhibits`` do.
-COMMAND_ONLY = {"advise": {"data", "explain", "export"}, "reproduce": {"list"}}
+COMMAND_ONLY = {
+    "advise": {"data", "explain", "export"},
+    "reproduce": {"list"},
+    "serve": {"no_browser"},  # a flag, for `browser=False`
+}
 
 #: Parameters that take Python objects, or that concern only callers in Python.
 PYTHON_ONLY = {
@@ -40,15 +48,26 @@ PYTHON_ONLY = {
     "scan": {"inputs", "against", "longest_dense", "dtype"},
     "reduce": {"tokenizer"},
     "reproduce": {"command"},
+    "serve": {"browser"},
 }
+
+#: Defaults that differ: a text for a number, a flag for a seed, a folder where the command prints
+#: the path of the report, and arguments that Python requires.
+OTHER_DEFAULTS = {
+    *(("rank", "tolerance"), ("scan", "random"), ("reproduce", "out"), ("report", "out")),
+    *(("report", "exhibits"), ("reproduce", "exhibits"), ("trial", "source")),
+}
+
+
+def spelling(one: typer.core.TyperOption | typer.core.TyperArgument) -> str:
+    """An option or argument of a command, spelled as a parameter."""
+    named = one.name if one.param_type_name == "argument" else one.opts[0]
+    return named.removeprefix("--").replace("-", "_")
 
 
 def options_of(verb: str) -> set[str]:
     """The options and arguments of a command, spelled as parameters."""
-    found = set()
-    for one in COMMANDS[verb].params:
-        named = one.name if one.param_type_name == "argument" else one.opts[0]
-        found.add(named.removeprefix("--").replace("-", "_"))
+    found = set(map(spelling, COMMANDS[verb].params))
     return found - {"help"} - PRINTING - COMMAND_ONLY.get(verb, set())
 
 
@@ -66,7 +85,23 @@ def test_options_are_parameters_of_the_same_name(verb):
     assert options_of(verb) == parameters_of(FUNCTIONS[verb], verb)
 
 
-@pytest.mark.parametrize("verb", sorted(FUNCTIONS.keys() - {"report"}))
+@pytest.mark.parametrize("verb", FUNCTIONS)
+def test_options_have_the_defaults_of_the_parameters(verb):
+    parameters = inspect.signature(FUNCTIONS[verb][0]).parameters
+    differing = {
+        (verb, name)
+        for one in COMMANDS[verb].params
+        if (name := spelling(one)) in parameters
+        and (one.required, one.default) != (False, parameters[name].default)
+        and (one.required, parameters[name].default) != (True, inspect.Parameter.empty)
+    }
+    assert differing == {other for other in OTHER_DEFAULTS if other[0] == verb}
+
+
+NAMED_OTHERWISE = {"report", "data", "serve"}
+
+
+@pytest.mark.parametrize("verb", sorted(FUNCTIONS.keys() - NAMED_OTHERWISE))
 def test_the_function_is_called_as_the_command(verb):
     assert FUNCTIONS[verb][0] is getattr(headwise, verb)
 
@@ -81,7 +116,7 @@ def test_a_renamed_parameter_would_be_noticed():
 @pytest.mark.parametrize("listed", [COMMAND_ONLY, PYTHON_ONLY])
 def test_no_exception_is_left_over(listed):
     for verb, names in listed.items():
-        options = {one.opts[0].removeprefix("--") for one in COMMANDS[verb].params}
+        options = set(map(spelling, COMMANDS[verb].params))
         assert names <= options | parameters_of(FUNCTIONS[verb], "")
 
 

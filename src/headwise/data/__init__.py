@@ -33,8 +33,10 @@ from headwise.data.points import Planted, Points, Uniform, effective_dimension
 from headwise.data.samples import Samples
 from headwise.data.sets import (
     KNOWN_SETS,
+    FoundSets,
     KnownSet,
     data_folder,
+    find_sets,
     open_images,
     open_texts,
     require_sets,
@@ -51,6 +53,7 @@ __all__ = [
     "Drawn",
     "EpochTask",
     "FarthestNeighbour",
+    "FoundSets",
     "ImageAugmentation",
     "ImageSet",
     "InContext",
@@ -78,6 +81,7 @@ __all__ = [
     "data_folder",
     "digits",
     "effective_dimension",
+    "find_sets",
     "open_images",
     "open_texts",
     "patches",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -93,6 +94,58 @@ def data_folder() -> Path:
         True
     """
     return Path(os.environ.get(VARIABLE) or "data")
+
+
+@dataclass(frozen=True)
+class FoundSets:
+    """Which of the known sets a folder holds.
+
+    Attributes:
+        folder: Where they were looked for.
+        places: Each set, with its path or None.
+    """
+
+    folder: Path
+    places: dict[KnownSet, Path | None]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the folder and one object for each set, with values that JSON can write."""
+        sets = [
+            {
+                "name": known.name,
+                "what": known.what,
+                "path": None if path is None else str(path),
+                "get": known.get,
+                "cite": known.cite,
+            }
+            for known, path in self.places.items()
+        ]
+        return {"folder": str(self.folder), "sets": sets}
+
+
+def find_sets(folder: Path | str | None = None) -> FoundSets:
+    """Look for the known sets in a folder.
+
+    Args:
+        folder: Where to look; ``data_folder()`` by default. It need not exist.
+
+    Returns:
+        The folder, and where each set lies in it.
+
+    Raises:
+        BadInputError: If it is a file.
+
+    Example:
+        >>> [known.name for known, path in find_sets("nowhere").places.items() if path is None]
+        ['cifar10', 'cifar100', 'svhn', 'imdb']
+    """
+    place = data_folder() if folder is None else Path(folder)
+    if place.exists() and not place.is_dir():
+        raise BadInputError(
+            f"expected a folder of data sets, got the file {place}",
+            hint="pass its folder, or a new one",
+        )
+    return FoundSets(place, {known: known.place(place) for known in KNOWN_SETS})
 
 
 def require_sets(names: Iterable[str], folder: Path | str) -> None:
