@@ -42,12 +42,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from headwise.advice.curves import (
-    RankCurve,
-    our_saturation,
-    paper_saturation,
-    saturated_from,
-)
+from headwise.advice.curves import RankCurve, our_saturation, paper_saturation, saturated_from
 from headwise.advice.evidence import Evidence
 from headwise.advice.question import Need, Task
 from headwise.report.results import short_repr
