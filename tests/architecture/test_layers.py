@@ -82,3 +82,28 @@ def inner_modules(path: Path) -> set[str]:
 
 def test_the_command_uses_public_names_only():
     assert not set().union(*map(inner_modules, COMMAND))
+
+
+def cuts_of_sentences(text: str) -> list[str]:
+    """Where a text is taken apart at a mark of sentences: data would not need it."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    return [
+        ast.unparse(call)
+        for call in calls
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("partition", "rpartition", "split", "rsplit")
+        and {ast.unparse(argument) for argument in call.args} & {"': '", "'; '", "';'", "'. '"}
+    ]
+
+
+#: What a package requires, in the form of the packaging standard.
+NO_SENTENCE = {"line.partition('; ')"}
+
+
+def test_nothing_is_read_back_out_of_sentences():
+    assert {cut for path in SOURCES for cut in cuts_of_sentences(path.read_text())} == NO_SENTENCE
+
+
+def test_reading_back_is_noticed():
+    assert cuts_of_sentences("kind = line.partition(': ')[0]") == ["line.partition(': ')"]
+    assert not cuts_of_sentences("kind, _, number = name.partition(':')")

@@ -62,11 +62,11 @@ class Certificate:
 
     def __int__(self) -> int:
         if not self.exact:
-            why = f": {self.reason.partition(';')[0]}" if self.reason else ""
+            # A reason ends with what would make it a single number.
+            help_ = "pass float64 logits instead of a rounded matrix, use a larger tolerance"
             raise UndecidedError(
-                f"expected one number, got a rank between {self.low} and {self.high}{why}",
-                hint="pass float64 logits instead of a rounded matrix, use a larger "
-                "tolerance, or read .low and .high",
+                f"expected one number, got a rank between {self.low} and {self.high}",
+                hint=f"{self.reason or help_}, or read .low and .high",
             )
         return self.low
 
