@@ -30,6 +30,7 @@ from benchmarks.attack.pairs import Pair
 from benchmarks.attack.remainders import Remainder
 
 from headwise import native
+from headwise.attention import AttentionView
 from headwise.errors import BadInputError
 from headwise.spectra import LogWeights, count, measure
 from headwise.spectra.counting import SMALLEST_PLAIN
@@ -57,7 +58,7 @@ AIMED = {
 #: Which matrices are tried: every family, or those made for one method.
 AIMS = ("all", *AIMED)
 
-Source = torch.Tensor | LogWeights
+Source = torch.Tensor | LogWeights | AttentionView
 
 #: What has a lower and an upper end and a δ; None if the method does not apply.
 Method = Callable[[Source, float], Any]
@@ -163,6 +164,17 @@ def _by_deflation(source: Source, epsilon: float, rounds: int = ROUNDS) -> Any:
     return count_by_deflation(source[None].clone(), epsilon, rounds=rounds)
 
 
+def _with_a_sink(view: Source, epsilon: float) -> Any:
+    """The count of a matrix whose own error is added to δ, as ``AttentionView.source`` asks."""
+    assert isinstance(view, AttentionView)
+    doubt, matrix = view.matrix_error().double(), view.source()
+    found = count(matrix, epsilon)
+    above, below = epsilon + float(doubt), epsilon - float(doubt)
+    low = count(matrix, above).low
+    high = count(matrix, below).high if below > 0 else torch.tensor(min(view.shape[-2:]))
+    return SimpleNamespace(low=low, high=high, delta=found.delta + doubt)
+
+
 def _in_a_batch(source: Source, epsilon: float) -> Any:
     """The second of three matrices, between others of the same shape."""
     found = count(
@@ -232,6 +244,8 @@ def _asked(one: Target | Pair) -> dict[str, Method]:
     ways = methods()
     if isinstance(one, Target) and one.aimed is None:
         return ways
+    if isinstance(one, Pair) and one.sink is not None:
+        return {"with a sink": _with_a_sink}
     aim = "pairs" if isinstance(one, Pair) or one.aimed is None else one.aimed.aim
     return {name: ways[name] for name in AIMED[aim]}
 

@@ -47,9 +47,12 @@ def exact_softmax_count(logits: np.ndarray, epsilon: float) -> int:
     return _count(_softmax_gram(logits.tobytes(), logits.shape), SPARE_BITS, epsilon)
 
 
-def exact_count_of_weights(logits: np.ndarray, epsilon: float) -> int:
-    """The same for logits of any precision: numbers of mpmath, None for a hidden entry."""
-    return _count(_gram(_weights(logits)), SPARE_BITS, epsilon)
+def exact_count_of_weights(logits: np.ndarray, epsilon: float, dropped: int = 0) -> int:
+    """The same for logits of any precision: numbers of mpmath, None for a hidden entry.
+
+    The last ``dropped`` columns take part in the softmax, and not in the matrix.
+    """
+    return _count(_gram(_weights(logits)[:, : logits.shape[1] - dropped]), SPARE_BITS, epsilon)
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import mpmath
@@ -19,7 +19,7 @@ import torch
 from benchmarks.attack.matrices import tolerances
 from benchmarks.attack.oracle import SPARE_BITS, clear_count, exact_count_of_weights
 
-from headwise.attention import Additive, as_mask, logits
+from headwise.attention import Additive, AttentionView, as_mask, logits
 from headwise.spectra import LogWeights
 
 Generator = np.random.Generator
@@ -97,6 +97,38 @@ def short(rng: Generator, n: int) -> Given:
     return *both, temperature
 
 
+def rounded(rng: Generator, n: int) -> Given:
+    """Numbers that are stored in fewer bits, or lost there; the count is of the whole ones."""
+    q, k, temperature = plain(rng, n)
+    return q * 10.0 ** rng.uniform(-6, 0), k * 10.0 ** rng.uniform(-4, 1), temperature
+
+
+def overflowing(rng: Generator, n: int) -> Given:
+    """Products on both sides of the most negative number, and a temperature of that size."""
+    q, k = _tokens(rng, n)
+    k[0] /= 1e3  # what overflows to +∞ is refused, and so is a row of −∞
+    power = int(rng.integers(1020, 1024))
+    return np.ldexp(abs(q), 511), np.ldexp(-abs(k), power - 511), math.ldexp(1.0, power)
+
+
+def oblong(rng: Generator, n: int) -> Given:
+    """More keys than queries, or fewer; one of either at times."""
+    q, k, temperature = plain(rng, n)
+    few = 1 if rng.random() < 0.2 else int(rng.integers(1, n + 1))
+    return (q[:few], k, temperature) if rng.random() < 0.5 else (q, k[:few], temperature)
+
+
+def capped(rng: Generator, n: int) -> Given:
+    """Pairs whose logits get a softcap, far below them or far above."""
+    q, k, temperature = plain(rng, n)
+    return 10.0 ** rng.uniform(-2, 3) * q, k, temperature
+
+
+def sunk(rng: Generator, n: int) -> Given:
+    """Pairs of a layer with a sink: a logit that takes part in the softmax and is dropped."""
+    return oblong(rng, n) if rng.random() < 0.5 else capped(rng, n)
+
+
 def biased(rng: Generator, n: int) -> Given:
     """Pairs whose logits get biases; ``_biases`` draws them."""
     q, k, temperature = plain(rng, n)
@@ -114,7 +146,10 @@ def _biases(rng: Generator, shape: tuple[int, int]) -> tuple[np.ndarray, ...]:
 
 PAIRS: dict[str, Callable[[Generator, int], Given]] = {
     family.__name__: family
-    for family in (plain, tiny, lopsided, huge, cancelling, graded, repeated, short, biased)
+    for family in (
+        *(plain, tiny, lopsided, huge, cancelling, graded, repeated, short, biased),
+        *(rounded, overflowing, oblong, capped, sunk),
+    )
 }
 
 
@@ -130,6 +165,8 @@ class Pair:
     causal: bool
     dtype: torch.dtype
     biases: tuple[np.ndarray, ...] = ()
+    softcap: float | None = None
+    sink: float | None = None
 
     @classmethod
     def numbered(cls, seed: int, largest: int) -> Pair:
@@ -140,38 +177,58 @@ class Pair:
         dtype = _narrowest(queries, keys) if name == "short" else torch.float64
         causal = bool(rng.random() < 0.3)
         biases = _biases(rng, (len(queries), len(keys))) if name == "biased" else ()
-        return cls(name, seed, queries, keys, temperature, causal, dtype, biases)
+        found = cls(name, seed, queries, keys, temperature, causal, dtype, biases)
+        match name:
+            case "rounded":
+                short = (torch.float32, torch.bfloat16, torch.float16)
+                return replace(found, dtype=short[int(rng.integers(3))])
+            case "capped":
+                return replace(found, softcap=10.0 ** rng.uniform(-3, 4))
+            case "sunk":
+                return replace(found, sink=10.0 ** rng.uniform(-2, 2) * rng.standard_normal())
+        return found
 
     @property
     def most(self) -> int:
         """The largest count that there can be."""
         return min(len(self.queries), len(self.keys))
 
-    def source(self, device: str) -> LogWeights:
+    def source(self, device: str) -> LogWeights | AttentionView:
         """What headwise is asked about."""
-        both = (torch.from_numpy(x).to(device, self.dtype) for x in (self.queries, self.keys))
+        q, k = (torch.from_numpy(x).to(device, self.dtype) for x in (self.queries, self.keys))
         mask = as_mask("causal" if self.causal else "none")
         for bias in self.biases:
             mask = mask & Additive(torch.from_numpy(bias).to(device))
-        return logits(*both, temperature=self.temperature, mask=mask)
+        if self.sink is None:
+            return logits(q, k, temperature=self.temperature, mask=mask, softcap=self.softcap)
+        sinks = torch.tensor([self.sink], dtype=torch.float64, device=device)
+        return AttentionView(q[None, None], k[None, None], mask, self.temperature, sinks=sinks)
 
     @cached_property
     def exact_logits(self) -> np.ndarray:
-        """q·k/T and the biases to ``SPARE_BITS`` bits, None where a key is hidden."""
-        found = np.empty((len(self.queries), len(self.keys)), dtype=object)
+        """q·k/T, capped, and the biases to ``SPARE_BITS`` bits, None where a key is hidden.
+
+        A sink is the last column.
+        """
+        sink = () if self.sink is None else (mpmath.mpf(self.sink),)
+        found = np.empty((len(self.queries), len(self.keys) + len(sink)), dtype=object)
+        found[:, len(self.keys) :] = sink
         with mpmath.workprec(SPARE_BITS):
             q, k = (_numbers(part) for part in (self.queries, self.keys))
             below = mpmath.mpf(self.temperature)
-            for i, j in np.ndindex(found.shape):
+            for i, j in np.ndindex(len(q), len(k)):
                 hidden = self.causal and j > i
                 added = (mpmath.mpf(float(bias[i, j])) for bias in self.biases)
-                exact = mpmath.fdot(q[i], k[j]) / below + mpmath.fsum(added)
-                found[i, j] = None if hidden else exact
+                exact = mpmath.fdot(q[i], k[j]) / below
+                if self.softcap is not None:
+                    exact = self.softcap * mpmath.tanh(exact / self.softcap)
+                found[i, j] = None if hidden else exact + mpmath.fsum(added)
         return found
 
     def approximate_values(self) -> np.ndarray:
         """Singular values by LAPACK's gesvd, which headwise does not call."""
-        return scipy.linalg.svdvals(scipy.special.softmax(self._rounded, -1), check_finite=False)
+        weights = scipy.special.softmax(self._rounded, -1)[:, : len(self.keys)]
+        return scipy.linalg.svdvals(weights, check_finite=False)
 
     def tolerances(self, values: np.ndarray) -> Iterable[float]:
         """Where to count, given approximate singular values."""
@@ -182,7 +239,9 @@ class Pair:
         reach = 1 + float(np.abs(self._rounded[np.isfinite(self._rounded)]).max())
         doubt = BELIEF * math.sqrt(max(self._rounded.shape)) * 2.0**-53 * reach
         known = clear_count(values, epsilon, doubt * float(values.max()))
-        return exact_count_of_weights(self.exact_logits, epsilon) if known is None else known
+        if known is not None:
+            return known
+        return exact_count_of_weights(self.exact_logits, epsilon, int(self.sink is not None))
 
     @cached_property
     def _rounded(self) -> np.ndarray:

@@ -13,7 +13,7 @@ from benchmarks.attack.certificates import attack, target
 from benchmarks.attack.oracle import exact_count_of_weights, exact_softmax_count
 from benchmarks.attack.pairs import PAIRS, Pair
 
-from headwise.attention import logits, scores
+from headwise.attention import logits, scores, view
 
 
 def wrong_counts(seeds):
@@ -36,7 +36,30 @@ def test_biases_that_pass_for_exact_are_found(monkeypatch):
     monkeypatch.setattr(
         scores, "_added", lambda mask, values, grid: values.new_zeros(values.shape[:-1])
     )
-    assert wrong_counts([31_000_346])
+    assert wrong_counts([28_000_540])
+
+
+def test_numbers_that_storage_hides_are_found(monkeypatch):
+    monkeypatch.setattr(scores, "_hidden", lambda q, k, q_norm, k_norm: torch.zeros(()))
+    assert wrong_counts([37])
+
+
+def test_products_that_overflow_unseen_are_found(monkeypatch):
+    before = scores.product_error
+    monkeypatch.setattr(
+        scores,
+        "product_error",
+        lambda q, k, t: before(q, k, t).nan_to_num(posinf=1e-14),
+    )
+    assert wrong_counts([10])
+
+
+def test_matrices_with_sinks_that_pass_for_exact_are_found(monkeypatch):
+    monkeypatch.setattr(
+        view, "doubt", lambda flat: torch.zeros(flat.shape[:1], dtype=torch.float64)
+    )
+    monkeypatch.setattr(view, "scaling", lambda flat: 0.0)
+    assert wrong_counts([12_655])
 
 
 def test_the_exact_logits_are_those_of_rational_arithmetic():

@@ -134,6 +134,18 @@ CLASS_FIRST = {
 }
 
 
+def test_a_pattern_that_takes_too_many_steps_is_refused(tmp_path):
+    """The library panics, which is no Exception: it ended in a traceback."""
+    tokenizers = pytest.importorskip("tokenizers")
+    slow = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0}, unk_token="a"))
+    slow.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex("(a+)+$"), "isolated")
+    slow.save(str(tmp_path / "tokenizer.json"))
+    encode, _ = tokenizer_file(tmp_path / "tokenizer.json")
+    with pytest.raises(HeadwiseError, match="cannot encode the text") as caught:
+        encode(60 * "a" + "!")
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "asked", [{"truncation": TRUNCATION}, {"padding": PADDING}, {"post_processor": CLASS_FIRST}]
 )

@@ -301,7 +301,7 @@ class Additive(_Given):
     """A bias that is added to the logits after the temperature; −∞ forbids.
 
     The most negative finite number of the bias's dtype, which many models write for −∞, counts
-    as −∞.
+    as −∞. Other numbers are taken as exact, whatever their dtype.
 
     Args:
         bias: Floats that broadcast to the shape of the logits, (..., queries, keys).

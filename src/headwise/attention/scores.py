@@ -21,7 +21,7 @@ from headwise.errors import BadInputError, ParameterError
 from headwise.shapes import Float, Int
 from headwise.spectra import LogWeights
 from headwise.spectra.measuring import first_within
-from headwise.spectra.sources import as_matrices, refuse_not_finite, unit_roundoff
+from headwise.spectra.sources import as_matrices, is_flushing, refuse_not_finite, unit_roundoff
 
 #: Half covers the rounding of two inner products, half the rounding of the keys.
 _SAFETY = 4
@@ -150,12 +150,13 @@ def _reach(values: Tensor, meant: Tensor) -> Tensor:
 
 
 def _adds(mask: Mask) -> bool:
-    """Whether a mask adds other numbers than zero and minus infinity."""
+    """Whether a mask adds other numbers than zero and minus infinity, or may do so."""
     if isinstance(mask, Both):
         return _adds(mask.first) or _adds(mask.second)
-    return isinstance(mask, Additive) and bool(
-        ((mask.bias != 0) & (mask.bias > torch.finfo(mask.bias.dtype).min)).any()
-    )
+    if isinstance(mask, Additive):
+        return bool(((mask.bias != 0) & (mask.bias > torch.finfo(mask.bias.dtype).min)).any())
+    # A mask of the caller's own may add once.
+    return type(mask).apply not in (Mask.apply, Everything.apply)
 
 
 def _added(mask: Mask, values: Tensor, grid: Grid) -> Tensor:
@@ -227,13 +228,18 @@ def product_error(queries: Tensor, keys: Tensor, temperature: float) -> Tensor:
     """Return a bound on the error of each row of q·k/T: γ_{d+4} ‖q_i‖ max_j ‖k_j‖ / T.
 
     It covers the inner product, the division and the norms themselves, and for each of them the
-    numbers below the smallest normal one, which lose their digits or become zero.
+    numbers below the smallest normal one, which lose their digits or become zero. It is infinite
+    where a product or its quotient may overflow: −∞ would look like a masked key.
     """
     size, tiny = queries.shape[-1] + 4, torch.finfo(torch.float64).smallest_normal
     q_norm, k_norm = _norms(queries), _norms(keys).amax(-1, keepdim=True)
-    u = unit_roundoff(torch.float64)
-    arithmetic = size * u / (1 - size * u) * q_norm * k_norm + size * tiny
-    return _divided(arithmetic + _hidden(queries, keys, q_norm, k_norm), temperature)
+    relative = size * unit_roundoff(torch.float64)
+    # No sum of a product is larger, with its rounding.
+    largest = (1 + 2 * relative) * q_norm * k_norm
+    # Where tiny numbers are flushed, each product and each sum may lose one.
+    absolute = _hidden(queries, keys, q_norm, k_norm) + 2 * size * tiny
+    rounding = relative / (1 - relative) * _divided(largest, temperature)
+    return rounding + _divided(absolute, temperature)
 
 
 def _divided(values: Tensor, temperature: float) -> Tensor:
@@ -277,9 +283,10 @@ def _hidden(queries: Tensor, keys: Tensor, q_norm: Tensor, k_norm: Tensor) -> Te
 
 def _storage(dtype: torch.dtype) -> tuple[float, float]:
     """Return the unit roundoff and the largest number lost to underflow; float64 is exact."""
+    tiny = torch.finfo(dtype).smallest_normal
     if dtype == torch.float64:
-        return 0.0, 0.0
-    return unit_roundoff(dtype), torch.finfo(dtype).smallest_normal
+        return 0.0, tiny if is_flushing() else 0.0
+    return unit_roundoff(dtype), tiny
 
 
 def checked_pair(queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ from headwise.errors import BadInputError
 from headwise.report.results import short_repr
 from headwise.shapes import Bool, Float
 from headwise.spectra import Absolute, DtypeFloor, LogWeights
-from headwise.spectra.dense import doubt
+from headwise.spectra.dense import doubt, scaling
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,9 @@ class AttentionView:
         """Bound the rounding of each matrix of ``matrix()``: ‖computed − exact‖_F."""
         joined = self._joined()
         flat = LogWeights(joined.values.flatten(0, 1), joined.row_error.flatten(0, 1))
-        return doubt(flat).reshape(joined.shape[:2])
+        # Rows of weights have norm at most one.
+        summed = scaling(flat) * math.sqrt(joined.shape[-2])
+        return (doubt(flat) + summed).reshape(joined.shape[:2])
 
     def source(self) -> LogWeights | Tensor:
         """Return what ``headwise.measure`` takes: logits, or with sinks the matrices.

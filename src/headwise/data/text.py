@@ -154,12 +154,16 @@ def tokenizer_file(path: Path | str) -> tuple[Encode, int]:
     tokenizer.no_padding()
 
     def encode(text: str) -> Tensor:
-        # As for the file: a vocabulary without its own unknown token fails only here.
+        # As for the file: a vocabulary without its own unknown token fails only here. A pattern
+        # that takes too many steps ends in a panic of Rust, which is no Exception.
         try:
             ids = tokenizer.encode(text, add_special_tokens=False).ids
-        except Exception as error:
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            why = " ".join(str(error).split())
             raise UnreadableFileError(
-                f"{path} cannot encode the text ({error})", hint="pass another tokenizer.json"
+                f"{path} cannot encode the text ({why})", hint="pass another tokenizer.json"
             ) from None
         return torch.tensor(ids, dtype=torch.int64)
 

@@ -17,7 +17,7 @@ from headwise.probing.pictures import head_picture
 from headwise.spectra import LogWeights, measure
 from headwise.spectra.measuring import hardmax_rank
 from headwise.spectra.ranks import numerical_rank
-from headwise.spectra.sources import softmax_matrix
+from headwise.spectra.sources import neglected_couplings, softmax_matrix
 
 #: A trained head is nearly always full at 1e-8. Dropping every singular value below 1e-2 changes
 #: the output A·V by at most 1 % of ‖V‖₂, about what bfloat16 (2⁻⁸) rounds away.
@@ -156,11 +156,14 @@ def _of_spectrum(
     """
     found = measure(source, tolerance=view.tolerance)
     rank = found.rank
-    delta = rank.delta.reshape(found.epsilon.shape).to(found.epsilon)
+    off = torch.as_tensor(found.spectrum.error).to(found.epsilon)
     if error is not None:
-        delta = delta + torch.as_tensor(found.spectrum.error).to(delta) + error.to(delta)
-        rank = numerical_rank(found.spectrum, found.epsilon, delta)
-    coarse = numerical_rank(found.spectrum, torch.full_like(found.epsilon, COARSE), delta)
+        off = off + error.to(off)
+        rank = numerical_rank(
+            found.spectrum, found.epsilon, off + neglected_couplings(found.epsilon)
+        )
+    level = torch.full_like(found.epsilon, COARSE)
+    coarse = numerical_rank(found.spectrum, level, off + neglected_couplings(level))
     numbers: Numbers = {
         "coarse_rank": float((coarse.low + coarse.high).sum()) / 2,
         "rank_low": float(rank.low.sum()),

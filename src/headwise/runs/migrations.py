@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection
 
 from sqlalchemy import Connection, inspect, select, text
@@ -13,6 +14,17 @@ from headwise.runs.schema import VERSION, metadata, results, schema
 
 #: The number of headwise's advisory lock on a PostgreSQL server.
 _LOCK = 0x68656164
+
+#: What a plain table does not have: each may compute, refuse or drop what is written.
+_RULES = re.compile(
+    r"\b(?:AS|GENERATED|VIRTUAL|CHECK|UNIQUE|CONFLICT|REFERENCES|COLLATE)\b", re.IGNORECASE
+)
+_CALLED = {"AS": "computed column", "GENERATED": "computed column", "VIRTUAL": "virtual table"}
+
+#: An index of columns, without functions, conditions or a rule that they differ.
+_PLAIN_INDEX = re.compile(
+    r'CREATE INDEX "?\w+"? ON "?\w+"? ?\( ?"?\w+"?(?:, ?"?\w+"?)* ?\)', re.IGNORECASE
+)
 
 
 def migrate(connection: Connection, place: str) -> None:
@@ -60,16 +72,25 @@ def _refuse_rewritten(connection: Connection, place: str) -> None:
     if connection.dialect.name != "sqlite":
         return
     query = text(
-        "SELECT type FROM sqlite_master WHERE type IN ('view', 'trigger') "
-        "AND lower(tbl_name) IN (:one, :other) "
-        "UNION ALL SELECT 'computed column' FROM pragma_table_xinfo(:other) WHERE hidden > 0"
+        "SELECT type, coalesce(sql, '') FROM sqlite_master "
+        "WHERE lower(tbl_name) IN (:one, :other)"
     )
-    found = connection.execute(query, {"one": schema.name, "other": results.name}).scalars().first()
-    if found is not None:
-        raise StoreError(
-            f"expected only plain tables in the store {place}, got a {found}",
-            hint="restore it from a copy, or pass another store; nothing was changed",
-        )
+    for kind, made in connection.execute(query, {"one": schema.name, "other": results.name}):
+        found = kind if kind in ("view", "trigger") else _rule_in(kind, str(made))
+        if found is not None:
+            raise StoreError(
+                f"expected only plain tables in the store {place}, got a {found}",
+                hint="restore it from a copy, or pass another store; nothing was changed",
+            )
+
+
+def _rule_in(kind: str, made: str) -> str | None:
+    """Return what the statement that made a table or an index adds to its plain columns."""
+    if kind == "index":
+        # SQLite makes the index of a primary key by itself, without a statement.
+        return "changed index" if made and not _PLAIN_INDEX.fullmatch(made) else None
+    word = _RULES.search(made)
+    return None if word is None else _CALLED.get(word[0].upper(), f"{kind} with {word[0].upper()}")
 
 
 def _refuse_foreign(connection: Connection, tables: Collection[object], place: str) -> None:

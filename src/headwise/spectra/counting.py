@@ -112,7 +112,7 @@ def _count_rest(
         found = bracketed(
             lambda at, c=chunk: Counts.of(count(c, at)),
             epsilon,
-            chunk.doubt(),
+            chunk.doubt() + chunk.scaling * epsilon,
             min(flat.shape[-2:]),
         )
         yield from zip(chunk.numbers.tolist(), found, strict=True)

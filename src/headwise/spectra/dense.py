@@ -28,6 +28,7 @@ from headwise.spectra.sources import (
     softmax_matrix,
     softmax_rounding,
     storage_error,
+    sum_rounding,
     weights_error,
 )
 
@@ -72,6 +73,11 @@ class DenseChunk:
         self.unused[:] = [softmax_matrix(self.source)]
         return _inexact_doubt(self.source, self.unused[0])
 
+    @property
+    def scaling(self) -> float:
+        """By which share of itself each singular value may be off beyond ``doubt``."""
+        return scaling(self.source)
+
     def fresh(self) -> Tensor:
         """Return a new copy of the matrices, which the caller may overwrite."""
         if isinstance(self.source, LogWeights):
@@ -97,13 +103,19 @@ def dense_chunks(source: Tensor | LogWeights, chosen: Tensor) -> Iterator[DenseC
         yield DenseChunk(numbers, _part(source, numbers))
 
 
+def scaling(source: Tensor | LogWeights) -> float:
+    """Return by which share rows may be scaled beyond ``doubt``: the sums of a softmax round."""
+    return sum_rounding(source.shape[-1]) if isinstance(source, LogWeights) else 0.0
+
+
 def doubt(source: Tensor | LogWeights) -> Tensor:
     """Bound, for each matrix of a flat batch, its distance from the exact input it stands for."""
+    # For log-weights this holds up to a factor 1 ± ``scaling`` for each row.
     if not isinstance(source, LogWeights):
         return storage_error(source)
     if source.is_exact:
         # Rows of weights have norm at most one.
-        bound = softmax_rounding(source.shape) * math.sqrt(source.shape[-2])
+        bound = softmax_rounding() * math.sqrt(source.shape[-2])
         return torch.full(source.shape[:1], bound, dtype=torch.float64, device=_device(source))
     return _inexact_doubt(source, softmax_matrix(source))
 

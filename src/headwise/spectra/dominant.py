@@ -25,6 +25,7 @@ from headwise.spectra.sources import (
     refuse_not_finite,
     softmax_rounding,
     storage_error,
+    sum_rounding,
     weights_error,
 )
 
@@ -45,8 +46,8 @@ class DominantEntries:
 
     ``sparse`` marks the matrices for which this pays: only those have entries here. ``dropped``
     bounds the Frobenius norm of the dropped entries, ``doubt`` the distance of the entries from
-    the exact ones. ``excess`` bounds by which factor beyond one rows were scaled up: kept softmax
-    weights sum to one without the dropped ones.
+    the exact ones. ``excess`` bounds by which factor beyond one rows were scaled: kept softmax
+    weights sum to one without the dropped ones, and their sum was rounded.
     """
 
     batch: int
@@ -113,14 +114,15 @@ def dominant_weights(source: LogWeights, epsilon: float) -> DominantEntries:
     kept = _weights(source.values.reshape(batch, n, m), reach)
     if source.is_exact:
         # Rows of weights have norm at most one.
-        doubt = np.full(batch, softmax_rounding(source.shape) * math.sqrt(n))
+        doubt = np.full(batch, softmax_rounding() * math.sqrt(n))
     elif _found(kept).sparse.any():
         kept = _lists(kept)
         doubt = _doubt(source, kept, reach)
     else:
         doubt = np.full(batch, math.inf)
     found = _found(kept)
-    return DominantEntries(batch, (n, m), found, DROPPED_SHARE * epsilon, doubt, m * smallest)
+    excess = m * smallest + sum_rounding(m)
+    return DominantEntries(batch, (n, m), found, DROPPED_SHARE * epsilon, doubt, excess)
 
 
 def _weights(values: Tensor, reach: float) -> Weights | Packed:

@@ -61,7 +61,8 @@ def whole_spectrum(source: Tensor | LogWeights) -> Spectrum:
     for chunk in dense_chunks(flat, torch.from_numpy(np.flatnonzero(~sparse))):
         found = svd_spectrum(chunk.fresh())
         values[chunk.numbers] = found.values.cpu()
-        error[chunk.numbers] = (found.error + chunk.doubt()).cpu()
+        off = found.error + chunk.doubt() + chunk.scaling * found.largest
+        error[chunk.numbers] = off.cpu()
     methods = tuple("near-hardmax" if s else "svd" for s in sparse.tolist())
     shape = source.shape[:-2]
     return Spectrum(values.reshape(*shape, size), error.reshape(shape), methods)

@@ -163,6 +163,8 @@ class LogWeights:
                 "the error of the log-weights must not be negative or NaN",
                 hint="pass a bound of zero or more",
             )
+        if isinstance(self.error, Tensor) and self.error.requires_grad:
+            object.__setattr__(self, "error", self.error.detach())
 
     @property
     def row_error(self) -> Tensor:
@@ -259,8 +261,8 @@ def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-#: Relative error of one softmax weight in float64: exponential, sum and division, in units
-#: of u, beside what the size of the row adds.
+#: Relative error of one softmax weight in float64: difference, exponential and division, in units
+#: of u. The rounding of the row's sum comes on top: see ``sum_rounding``.
 WEIGHT_ROUNDINGS = 8.0
 
 
@@ -282,9 +284,22 @@ def refuse_bad_rows(row_maximum: Tensor) -> None:
     refuse_fully_masked(int((row_maximum == -math.inf).sum()))
 
 
-def softmax_rounding(shape: torch.Size) -> float:
-    """Return the relative error of the float64 softmax of exact log-weights, row by row."""
-    return (WEIGHT_ROUNDINGS + math.sqrt(shape[-1])) * unit_roundoff(torch.float64)
+def softmax_rounding() -> float:
+    """Return the error of each row of the float64 softmax, relative to its norm, without its sum.
+
+    Differences of log-weights are rounded in proportion to their size, but a weight falls faster
+    than that: 8u suffice for rows of a million columns.
+    """
+    return WEIGHT_ROUNDINGS * unit_roundoff(torch.float64)
+
+
+def sum_rounding(columns: int) -> float:
+    """Return by which share the rounding of its sum can scale a row of softmax weights.
+
+    Equal weights round the same way each time, so this grows with their number. Scaling the rows of
+    a matrix by 1 ± r moves each singular value by that share of itself (Ostrowski).
+    """
+    return (WEIGHT_ROUNDINGS + columns) * unit_roundoff(torch.float64)
 
 
 def log_doubt(log_weights: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch n"]:
@@ -303,7 +318,7 @@ def weights_error(
     row_log_doubt: Float[Tensor, "*batch n"],
     eta: Float[Tensor, "*batch n"],
 ) -> Float[Tensor, "*batch"]:
-    """Return a bound on the Frobenius distance of the computed softmax from the exact one.
+    """Return a bound on the distance of the softmax from the exact one, without ``sum_rounding``.
 
     ``row_norm`` is the Euclidean norm of each row of weights, ``row_log_doubt`` at least the
     logarithm of one minus its largest weight, and ``eta`` (η) the error of its log-weights. A
@@ -314,7 +329,7 @@ def weights_error(
     soft = growth.exp() * row_norm
     # Two rows of weights are never further apart than √2.
     moved = torch.minimum(one_hot, soft).clamp(max=math.sqrt(2))
-    return torch.linalg.vector_norm(moved + softmax_rounding(source.shape) * row_norm, dim=-1)
+    return torch.linalg.vector_norm(moved + softmax_rounding() * row_norm, dim=-1)
 
 
 def logit_error(
