@@ -1,7 +1,8 @@
 """What is to run on one H200, in calls of at most ten minutes: data alone, no code.
 
 ``python -m benchmarks.gpu_session`` runs a call. A call brings at most 64 MiB, and CIFAR-10 takes
-97 MiB, so it arrives with the first three calls; it stays while the machine is kept.
+97 MiB, so it arrives with the first three calls; it stays while the machine is kept. SVHN and
+CIFAR-100 have a call each, since together with the tree they are 63.7 MiB.
 
 A line of a job is a line of bash. ``{python}`` is the interpreter, ``{folder}`` the folder of the
 job, ``{rows}`` its rows, ``{minutes}`` and ``{seconds}`` the time that is left. What follows
@@ -203,17 +204,26 @@ CALLS = {
         ),
     ),
     4: Call(
-        "the other splits of SVHN and CIFAR-100, and what was not finished",
-        8,
-        tuple(f"local/advice-data/{name}.npz.xz" for name in OTHERS),
+        "the other splits of SVHN, and what was not finished",
+        4,
+        ("local/advice-data/svhn.npz.xz",),
         (
             _split("svhn"),
-            _split("cifar100"),
             _attack("attack-4", "cpu=8", "--minutes {minutes} --seed 6000000000"),
         ),
         goes_on=True,
     ),
     5: Call(
+        "the other splits of CIFAR-100, and what was not finished",
+        4,
+        ("local/advice-data/cifar100.npz.xz",),
+        (
+            _split("cifar100"),
+            _attack("attack-5", "cpu=8", "--minutes {minutes} --seed 7000000000"),
+        ),
+        goes_on=True,
+    ),
+    6: Call(
         "for a later session: longer trainings, masked tokens, ranks apart, recall",
         9,
         (WHEELS, CODE, PROSE),
@@ -222,16 +232,16 @@ CALLS = {
             _language("prose-256-long", "prose-next-token-w256-n128:width", 210, "--lengths 4000"),
             _language("recall", "associative-w128-n256,associative-w128-n128:keys", 110, low=True),
             _language("masked", "prose-masked-token-w128-n512:width", 110, low=True),
-            _attack("attack-5", "cpu=8", "--minutes {minutes} --seed 7000000000"),
+            _attack("attack-6", "cpu=8", "--minutes {minutes} --seed 8000000000"),
         ),
     ),
-    6: Call(
+    7: Call(
         "for a later session: the advice at width 192 on SVHN and CIFAR-100",
         6,
         (WHEELS, *(f"local/realdata/{name}-1" for name in OTHERS)),
         (
             *(_advised(name, 120, (f"local/realdata/{name}-1",), low=False) for name in OTHERS),
-            _attack("attack-6", "cpu=8", "--minutes {minutes} --seed 8000000000"),
+            _attack("attack-7", "cpu=8", "--minutes {minutes} --seed 9000000000"),
         ),
     ),
 }
