@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from benchmarks.advice import language_tasks
 from benchmarks.advice.language_device import accelerate, milliseconds, resume, save
 from benchmarks.advice.language_jobs import JOBS, Job
 from benchmarks.advice.language_model import Member
@@ -35,6 +36,9 @@ NOT_WORTH_STARTING = 30.0
 
 #: Estimated seconds below which compiling a job takes longer than it saves.
 WORTH_COMPILING = 50.0
+
+#: Tokens of a step, and tokens that validate, in a trial.
+TINY_TOKENS = 512
 
 SCHEDULE = "constant after 100 steps of warm-up, linear decay over the last fifth"
 
@@ -217,6 +221,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--known", type=Path, nargs="*", default=[], help="rows not to train again")
     parser.add_argument("--checkpoints", type=Path, default=Path("local/language-checkpoints"))
     parser.add_argument("--save-seconds", type=float, default=900.0)
+    parser.add_argument("--tiny", action="store_true", help="few tokens a step, for a trial")
     parser.add_argument("--compile", choices=["yes", "no", "faster"], default="faster")
     given = parser.parse_args(words)
     given.seeds = tuple(int(seed) for seed in given.seeds.split(","))
@@ -247,6 +252,8 @@ def main(words: list[str]) -> int:
             seconds = job.estimated_seconds(given.seeds)
             print(f"{job.name}{held}: {members} members, {job.steps} steps, ~{seconds:.0f} s")
         return 0
+    if given.tiny:
+        language_tasks.STEP_TOKENS = language_tasks.VALIDATION_TOKENS = TINY_TOKENS
     now = time.monotonic()
     known = {key_of(row) for row in read_rows([given.rows, *given.known])}
     compiled = {"yes": True, "no": False, "faster": None}[given.compile]
