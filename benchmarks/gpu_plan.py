@@ -53,6 +53,7 @@ WHEELS = "local/gpu/wheels"
 CIFAR10 = tuple(f"local/realdata/cifar10-{part}" for part in (1, 2, 3))
 CODE, PROSE = "local/language/code.npz.xz", "local/language/prose.npz.xz"
 OTHERS = ("svhn", "cifar100")
+TEXTS = tuple(f"local/advice-data/{name}.npz.xz" for name in ("packages", "libraries"))
 
 #: How each carried path is made here, in this order; {sets} holds get.py, which fetches the sets.
 PREPARE = {
@@ -81,6 +82,11 @@ PREPARE = {
         f" --{name} local/official/{name} --out local/advice-data"
         for name in OTHERS
     },
+    # Debian alone has these descriptions.
+    TEXTS[0]: "apt-cache pkgnames | sort | xargs apt-cache -o Acquire::Languages=en show"
+    " > local/packages.txt && {python} -m benchmarks.advice.datasets"
+    " --packages local/packages.txt --out local/advice-data --libraries"
+    " $({python} -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))')",
 }
 
 _PYTEST = "{python} -m pytest -q -rs"
@@ -124,6 +130,13 @@ def _split(task: str) -> Job:
     line = f"{_SWEEP} --tasks {task} :: --device cpu --steps 2 --ranks 4 --seeds 0 --together 1"
     data = f"local/advice-data/{task}.npz.xz"
     return Job(f"splits-{task}", (line,), 150, "rows_vision.jsonl", (data,))
+
+
+def _texts() -> Job:
+    """Seven splits of two tasks with three seeds: those of imdb took 75 s."""
+    tasks = "--tasks code-libraries,package-sections"
+    line = f"{_SWEEP} {tasks} :: --device cpu --steps 2 --ranks 1 --seeds 0 --together 1"
+    return Job("texts", (line,), 150, "rows_text.jsonl", TEXTS, low=True)
 
 
 def _advised(dataset: str, seconds: float, needs: tuple[str, ...], low: bool = True) -> Job:
@@ -214,11 +227,12 @@ CALLS = {
         goes_on=True,
     ),
     5: Call(
-        "the other splits of CIFAR-100, and what was not finished",
+        "the other splits of CIFAR-100, classes of texts, and what was not finished",
         4,
-        ("local/advice-data/cifar100.npz.xz",),
+        ("local/advice-data/cifar100.npz.xz", *TEXTS),
         (
             _split("cifar100"),
+            _texts(),
             _attack("attack-5", "cpu=8", "--minutes {minutes} --seed 7000000000"),
         ),
         goes_on=True,
