@@ -56,10 +56,34 @@ def test_heads_that_do_not_divide_the_width_are_never_called_usual(asked, neares
 def test_where_mixing_never_levels_off_nothing_is_called_too_low():
     found = advise(length=512, width=64)
     words = said(found)
-    assert "That is the largest rank of width 64; whether it is enough is unknown." in words
+    assert "the largest rank of that width, but it is unknown whether that is enough." in words
     assert "too low" not in words and "No rank is enough" not in words
     assert {row[-1] for row in document(found).table.rows} == {"unknown"}
     assert "unknown: it rises up to rank 64" in words
+
+
+ONE_SENTENCE = {
+    "enough": {"source": "digits"},
+    "the model as it is": {"config": LLAMA},
+    "the law asks for more": {"length": 512, "width": 768},
+    "too low": {"length": 512, "width": 768, "heads": 8, "rank": 8},
+    "unknown": {"length": 512, "width": 64},
+    "unknown below the width": {"length": 512, "width": 64, "rank": 32},
+}
+
+
+@pytest.mark.parametrize("asked", ONE_SENTENCE.values(), ids=ONE_SENTENCE)
+def test_the_answer_is_one_sentence(asked):
+    words = document(advise(**asked)).headline
+    assert words.endswith(".") and ". " not in words
+    assert words.count("(") == words.count(")")
+
+
+def test_the_answer_compares_with_the_model_that_was_given():
+    """The usual geometry is the model's own: one comparison says it all."""
+    config = {"model_type": "vit", "hidden_size": 768, "num_attention_heads": 12}
+    words = document(advise("digits", config=config)).headline
+    assert words.endswith("parameters, as many as your model's 12 heads of rank 64.")
 
 
 @pytest.mark.parametrize("limit", [64, 128, 256, 512, 1024, 2048])

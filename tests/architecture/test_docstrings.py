@@ -4,7 +4,10 @@ import ast
 import doctest
 import inspect
 import pkgutil
+import re
+import tomllib
 from enum import Enum
+from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +17,7 @@ import pytest
 import headwise
 from headwise import errors
 
+ROOT = Path(__file__).parents[2]
 PACKAGES = [headwise.__name__] + [
     found.name for found in pkgutil.walk_packages(headwise.__path__, "headwise.") if found.ispkg
 ]
@@ -152,3 +156,36 @@ def test_missing_sections_are_noticed():
         raise errors.BadInputError("expected more", hint="write more")
 
     assert missing_from(complete) == []
+
+
+def exempt_from_sections() -> list[str]:
+    """Patterns of source files in which ruff does not check the sections of docstrings."""
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    ignored = lint["per-file-ignores"].items()
+    return [pattern for pattern, rules in ignored if "DOC" in rules and pattern.startswith("src/")]
+
+
+def expanded(pattern: str) -> list[str]:
+    """A pattern without braces: "a{b,c}" becomes "ab" and "ac"; the innermost braces first."""
+    found = re.search(r"\{([^{}]*)\}", pattern)
+    if found is None:
+        return [pattern]
+    start, end = pattern[: found.start()], pattern[found.end() :]
+    return [one for choice in found[1].split(",") for one in expanded(start + choice + end)]
+
+
+def test_ruff_checks_the_sections_of_every_module_with_public_names():
+    """Modules that are exempt from its DOC rules define internal names alone."""
+    patterns = [one for pattern in exempt_from_sections() for one in expanded(pattern)]
+    files = {import_module(value.__module__).__file__ for value in PUBLIC.values()}
+    homes = {Path(file).relative_to(ROOT) for file in files}
+    exempt = [
+        str(home)
+        for home in sorted(homes)
+        if any(fnmatch(str(home), pattern) for pattern in patterns)
+    ]
+    assert patterns and homes and not exempt
+
+
+def test_patterns_with_braces_are_expanded():
+    assert expanded("a/{b,{c,d}}/*.py") == ["a/b/*.py", "a/c/*.py", "a/b/*.py", "a/d/*.py"]

@@ -75,7 +75,7 @@ def test_the_answer_for_a_config_does_not_contradict_itself(headwise, tmp_path):
     out = headwise("advise", "--config", tmp_path / "config.json").out
     words = " ".join(out.split())
     assert "Keep 12 heads of rank 64" in words
-    assert "The law for random heads asks for more rank (90% mixing needs about rank" in words
+    assert "although the law for random heads asks for more rank (90% mixing needs about" in words
     assert "over limit" not in words
     assert "over yours: it costs more than your model" in words
     assert "half predicted" in words

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 
 
@@ -137,3 +138,10 @@ def test_a_loader_that_exits_gets_one_clear_line(headwise, loaders):
     found = headwise("advise", "--data", "talking:leaving")
     assert (found.code, found.out) == (1, "")
     assert "headwise: talking:leaving called sys.exit(3); pass PACKAGE:FUNCTION" in found.err
+
+
+def test_several_arrays_name_the_option_that_chooses_one(headwise, tmp_path):
+    np.savez(tmp_path / "two.npz", a=np.zeros((4, 3)), b=np.zeros((4, 3)))
+    found = headwise("advise", tmp_path / "two.npz")
+    assert found.code == 1
+    assert found.err.endswith("got 2; pass --name a or --name b\n")

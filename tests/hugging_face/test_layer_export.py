@@ -1,12 +1,14 @@
 """An export describes the model of the config: its layer, its mask, its images and labels."""
 
 import json
+from html import unescape
 
 import pytest
 import torch
 
 from headwise import advise
 from headwise.advice.export import assumed_sizes
+from headwise.advice.render.page import page
 
 VIT = {"model_type": "vit", "hidden_size": 64, "num_attention_heads": 4}
 IMAGES = {"image_size": 32, "patch_size": 4, "num_channels": 1}
@@ -113,3 +115,21 @@ def test_what_an_export_changes_is_remarked(config, form, said):
     found = [line for line in found if "causal mask; this was judged" not in line]
     assert len(found) == len(said)
     assert all(line.startswith(start) for line, start in zip(found, said, strict=True))
+
+
+REPORTED = {
+    "rotary positions, a causal mask": {"model_type": "llama", "num_key_value_heads": 2},
+    "a layer that normalises": {"model_type": "qwen3", "head_dim": 16},
+    "no family": None,
+}
+
+
+@pytest.mark.parametrize("config", REPORTED.values(), ids=REPORTED)
+def test_the_report_has_the_layer_that_the_export_prints(config):
+    sizes = {"hidden_size": 64, "num_attention_heads": 4}
+    answer = advise(config=config | sizes) if config else advise(length=64, width=64)
+    html = unescape(page(answer))
+    for part in (answer.export("torch"), *answer.remarks("torch")):
+        assert part in html
+    if config:
+        assert "Rotary(16" in html and "mask=Causal()" in html

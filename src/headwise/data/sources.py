@@ -55,7 +55,12 @@ class Source:
 
 
 def read_source(
-    source: Any, *, most: int = 256, size: int | None = None, name: str | None = None
+    source: Any,
+    *,
+    most: int = 256,
+    size: int | None = None,
+    name: str | None = None,
+    name_parameter: str = "",
 ) -> Source:
     """Read whatever data a person has.
 
@@ -68,6 +73,7 @@ def read_source(
             at equal distances through their sorted names, so that all subfolders are seen.
         size: The side that images are scaled to; 32 by default.
         name: Which array of a file with several.
+        name_parameter: What the caller's users pass the name as, for the hint of an error.
 
     Returns:
         Images, ids, vectors or texts, and labels if the source has any.
@@ -82,7 +88,7 @@ def read_source(
         (torch.Size([1797, 1, 8, 8]), 1797)
     """
     if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source):
-        found = _of_place(source, most, size or IMAGE_SIZE, name)
+        found = _of_place(source, most, size or IMAGE_SIZE, name, name_parameter)
     else:
         found = _of_object(source, most)
     if found.values is not None and found.values.ndim == 4:
@@ -90,7 +96,9 @@ def read_source(
     return found
 
 
-def _of_place(place: str | Path, most: int, size: int, name: str | None) -> Source:
+def _of_place(
+    place: str | Path, most: int, size: int, name: str | None, name_parameter: str
+) -> Source:
     """The digits, a folder, a file, or PACKAGE:FUNCTION."""
     path, called = Path(place), str(place)
     if place == "digits":
@@ -104,7 +112,7 @@ def _of_place(place: str | Path, most: int, size: int, name: str | None) -> Sour
             return Source("text", called, texts=(read_text(path),))
         if ending in PICTURES:
             return Source("pictures", called, image_files([path], size, size))
-        return Source("array", called, read_array(path, name))
+        return Source("array", called, read_array(path, name, name_parameter))
     if ":" in called:
         function = function_named(called)
         with own_code(called):

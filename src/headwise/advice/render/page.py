@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Any
 
 from headwise.advice.answer import Answer
-from headwise.advice.export import layer_call
+from headwise.advice.export import exported, remarks
 from headwise.advice.render.document import document
 from headwise.advice.render.figure import figure
 from headwise.advice.words.answer import over_words
@@ -48,7 +48,8 @@ def _rendered(answer: Answer, template: str, face: Face) -> str:
         shown=shown,
         marked=[number for number, row in enumerate(shown.rows) if row.advised],
         svg=Markup(inline_svg(figure(answer))),
-        layer=layer_call(answer.best.geometry),
+        layer=exported(answer, "torch"),
+        remarks=remarks(answer, "torch"),
         trial=trial_command(answer),
     )
 

@@ -74,7 +74,9 @@ def read_tokens(source: Any, reading: Reading) -> TokenSet:
     """Read the tokens of a source."""
     if isinstance(source, TokenSet):
         return source
-    found = read_source(source, most=MOST_SEQUENCES, size=reading.size, name=reading.name)
+    found = read_source(
+        source, most=MOST_SEQUENCES, size=reading.size, name=reading.name, name_parameter="name"
+    )
     _refuse_unused(found.kind, reading)
     if found.values is None:
         tokens = _of_text("\n".join(found.texts), found.name, reading)

@@ -102,11 +102,12 @@ def question_words(answer: Answer) -> str:
 def headline(answer: Answer) -> str:
     """The answer in one sentence."""
     best = answer.best
-    words = f"{_verb(answer)} {geometry_words(best.geometry)} at width {best.geometry.width}: "
-    words += f"{best.costs.parameters:,} parameters, {_compared(answer)}."
+    chosen = f"{_verb(answer)} {geometry_words(best.geometry)} at width {best.geometry.width}"
+    costs = f"{best.costs.parameters:,} parameters, {_compared(answer)}"
     if best.meets:
-        return words
-    return f"{words} {_though(answer) if answer.kept else _short_of(answer, best)}"
+        return f"{chosen}: {costs}."
+    but = f"although {_asks_for_more(answer)}" if answer.kept else _lacks(answer, best)
+    return f"{chosen} ({costs}), {but}."
 
 
 def caveat(answer: Answer) -> str:
@@ -236,18 +237,28 @@ def _compared(answer: Answer) -> str:
         return f"the usual head_dim of {usual.rank}"
     share = best.against_usual["parameters"]
     many = "as many as" if share == 1 else f"{share:.0%} of"
+    if answer.present is not None and answer.present.geometry == usual.geometry:
+        return f"{many} your model's {geometry_words(usual.geometry)}"
     words = f"{many} the usual {geometry_words(usual.geometry)}"
     if best.against_present is None or best.role == "present":
         return words
     return f"{words}, {best.against_present['parameters']:.0%} of your model's"
 
 
-def _though(answer: Answer) -> str:
-    """Why a geometry leads whose rank the table calls too low."""
-    more = f"asks for more rank ({need_words(answer.rank)})"
-    if answer.evidence.statistics is None:
-        return f"The law for random heads {more}, which only measured tokens could support."
-    return f"The rule alone {more}, which trained tasks do not support so far."
+def _asks_for_more(answer: Answer) -> str:
+    """What asks for more rank than the geometry that leads."""
+    measured = answer.evidence.statistics is not None
+    who = "the tokens ask" if measured else "the law for random heads asks"
+    return f"{who} for more rank ({need_words(answer.rank)})"
+
+
+def _lacks(answer: Answer, choice: Choice) -> str:
+    """That the rank of the advised geometry is too low, or not known to be enough."""
+    if not is_open(answer.rank):
+        return f"although its rank is too low: {need_words(answer.rank)}"
+    if choice.rank < answer.evidence.width:
+        return f"but it is unknown whether its rank is enough: {need_words(answer.rank)}"
+    return "the largest rank of that width, but it is unknown whether that is enough"
 
 
 def _kept_below(answer: Answer) -> str:
