@@ -135,6 +135,19 @@ def test_the_task_is_inferred_and_shown(asked, task, known):
     assert found.as_json()["task"] == {"name": task, "from": known}
 
 
+@pytest.mark.parametrize(
+    ("asked", "mask"),
+    [
+        ({"task": "next-token"}, "causal"),
+        ({"task": "next-token", "mask": "none"}, "none"),
+        ({"task": "masked-token"}, "none"),
+        ({"task": "next-token", "config": {"model_type": "bert"}}, "none"),
+    ],
+)
+def test_a_next_token_task_has_a_causal_mask_unless_told_otherwise(asked, mask):
+    assert advise(length=64, width=768, **asked).evidence.mask == mask
+
+
 @pytest.mark.parametrize("task", ["next-token", "masked-token", "unknown", "retrieve"])
 def test_without_evidence_the_usual_geometry_leads(task):
     found = advise(IDS, width=128, task=task)

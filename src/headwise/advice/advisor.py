@@ -76,7 +76,7 @@ def advise(
         multiple_of: Ranks must be multiples of this.
         kind: "mha", "gqa" or "mla"; by default "mha", or the config's own.
         need: What decides: "mixing", "retrieval", or "data" for what the data show.
-        mask: "none" or "causal"; by default the config's own, or "none".
+        mask: "none" or "causal"; by default the config's own, else "causal" for next-token.
         any_shape: Allow heads × rank to differ from the width.
         patch: Side of an image patch.
         size: Side that images of a folder are scaled to.
@@ -115,7 +115,7 @@ def advise(
         vocabulary=vocabulary,
         name=name,
     )
-    masked = checked_mask(mask or ("none" if model is None else model.mask))
+    masked = checked_mask(mask or _usual_mask(model, task))
     sampling = Sampling(whole("`seed`", seed, 0), progress, masked)
     evidence = _evidence(source, model, reading, sampling)
     named, known = _task(task, need, model, evidence)
@@ -235,6 +235,12 @@ def _from_law(length: int, reading: Reading, mask: MaskName) -> Evidence:
             hint="pass a `source` too, or leave the others out",
         )
     return law_evidence(length, reading.width, mask)
+
+
+def _usual_mask(model: ModelConfig | None, task: Task | None) -> MaskName:
+    if model is not None:
+        return model.mask
+    return "causal" if task == "next-token" else "none"
 
 
 def _task(

@@ -88,7 +88,7 @@ Mask = Annotated[
     option(
         "--mask",
         "causal: a token attends to itself and earlier ones.",
-        default="none, or the config's",
+        default="the config's, or that of the task",
     ),
 ]
 AnyShape = Annotated[
