@@ -160,7 +160,7 @@ class Copies:
             self.make()
 
     def make(self) -> None:
-        """Write every file anew."""
+        """Write every file again."""
         self.out.mkdir(parents=True, exist_ok=True)
         texts: dict[str, list[str]] = {}
         reports: dict[str, object] = {}

@@ -111,15 +111,19 @@ def _told(exhibit: Exhibit, those: list[Reproduced]) -> str:
     return "\n".join([*lines, f"Scale {scales}; every number: {link}.", ""])
 
 
-def counts(found: Shown) -> tuple[str, str]:
-    """Return how many published values agree and how many claims hold, as "74 of 194"."""
+def counts(found: Shown) -> tuple[str, str, str]:
+    """Count published values that agree, published claims that hold, and ours, as "74 of 194"."""
     presented = [one.shown for _, those in found for one in those]
-    cells = [cell for shown in presented for cell in shown.cells]
-    claims = [claim for shown in presented for claim in shown.claims]
-    return (
-        f"{sum(cell.agrees for cell in cells)} of {len(cells)}" if cells else "none published",
-        f"{sum(claim.holds for claim in claims)} of {len(claims)}",
-    )
+    agreed = [cell.agrees for shown in presented for cell in shown.cells]
+    held = {
+        printed: [claim.holds for shown in presented for claim in shown.claims_by(printed=printed)]
+        for printed in (True, False)
+    }
+    return _of(agreed) or "none published", _of(held[True]) or "none published", _of(held[False])
+
+
+def _of(outcomes: Sequence[bool]) -> str:
+    return f"{sum(outcomes)} of {len(outcomes)}" if outcomes else ""
 
 
 def _totals(found: Shown) -> str:
@@ -131,7 +135,8 @@ def _totals(found: Shown) -> str:
     rows = [(words, *counts(own)) for words, own in [*groups.items(), ("all", found)] if own]
     return (
         Table(
-            ("exhibits", "published values that agree", "claims that hold"), tuple(rows)
+            ("exhibits", "published values that agree", "published claims that hold", "our claims"),
+            tuple(rows),
         ).markdown()
         + "\n"
     )

@@ -72,8 +72,7 @@ def _refuse_rewritten(connection: Connection, place: str) -> None:
     if connection.dialect.name != "sqlite":
         return
     query = text(
-        "SELECT type, coalesce(sql, '') FROM sqlite_master "
-        "WHERE lower(tbl_name) IN (:one, :other)"
+        "SELECT type, coalesce(sql, '') FROM sqlite_master WHERE lower(tbl_name) IN (:one, :other)"
     )
     for kind, made in connection.execute(query, {"one": schema.name, "other": results.name}):
         found = kind if kind in ("view", "trigger") else _rule_in(kind, str(made))
