@@ -82,6 +82,14 @@ def test_a_claim_that_does_not_hold_is_named(headwise, tmp_path):
     assert "as a share of the trivial error" not in ran.out
 
 
+def test_many_claims_that_do_not_hold_are_counted(headwise, tmp_path, monkeypatch):
+    monkeypatch.setattr("headwise.cli.reproduce_report.MOST_CLAIMS", 0)
+    names = ("heads2024/figure_large_n", "rank2026/figure_5a")
+    ran = headwise("reproduce", *names, "--from-records", "--out", tmp_path)
+    assert "does not hold: " not in ran.out
+    assert "Published values that differ: 0. Claims that do not hold: 1." in ran.out
+
+
 def test_a_report_in_the_same_folder_is_replaced(everything, headwise, tmp_path):
     """As the help says: the report holds the exhibits of the last run alone."""
     folder, _ = everything

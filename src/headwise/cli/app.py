@@ -48,7 +48,7 @@ app = typer.Typer(
 )
 app.command("advise", short_help="Advise how many heads, of what rank, before training.")(advise)
 app.command("trial", short_help="Train several geometries side by side on your data.")(trial)
-app.command("rank", short_help="Count the singular values of an attention matrix.")(rank)
+app.command("rank", short_help="Measure the rank of an attention matrix.")(rank)
 app.command("scan", short_help="Measure the rank of every head of a trained model.")(scan)
 app.command("reduce", short_help="Cut a trained model to a smaller rank or KV cache.")(reduce)
 app.command("law", short_help="Predict the rank of a random head by formula.")(law)

@@ -75,8 +75,8 @@ def law(
     """Predict the rank of a random attention head, as a share of the number of tokens.
 
     Each token picks the key with the largest score; the rank is the number of keys that are picked.
-    Its mean grows with the head dimension towards a barrier. The critical head dimension is the
-    first one that reaches --fraction of it.
+    Its mean grows with the head dimension towards a limit, the barrier. The critical head dimension
+    is the first one that reaches --fraction of it.
 
     \b
     headwise law --length 1024

@@ -85,7 +85,7 @@ def rank(
     tolerance: ToleranceText = "1e-8",
     as_json: AsJson = False,
 ) -> None:
-    """Count the singular values of an attention matrix, or of any other matrix.
+    """Measure the rank of an attention matrix, or of any other matrix.
 
     The rank is the number of singular values of at least the tolerance. If rounding could have
     changed that number, the answer is an interval. Pass SOURCE, or --queries and --keys.

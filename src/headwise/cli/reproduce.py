@@ -52,7 +52,8 @@ FromRecords = Annotated[
 TakeRecords = Annotated[
     bool,
     typer.Option(
-        "--take-records", help="Count the rows that come with headwise as answers; run the rest."
+        "--take-records",
+        help="Start from the rows that come with headwise; compute what is missing.",
     ),
 ]
 Only = Annotated[

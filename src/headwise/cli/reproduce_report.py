@@ -25,6 +25,9 @@ FOLDERS = {
 #: Every scale, the smallest first; a list shows their first letters.
 SCALES = ("miniature", "laptop", "gpu", "paper")
 
+#: More claims that do not hold than this are counted; the report names them.
+MOST_CLAIMS = 12
+
 #: What the columns of a list are.
 HEAD = "exhibit, scales (miniature, laptop, gpu, paper), largest recorded scale, title:"
 
@@ -74,10 +77,13 @@ def _print(found: Reproduction) -> None:
     """The summary, then what does not hold; of a single exhibit, also what differs."""
     lines = found.failed_claims()
     print(found.summary().text())
-    print("\n".join(["", *lines] if lines else []))
+    if lines and len(lines) <= MOST_CLAIMS:
+        print("\n".join(["", *lines]))
+    print()
     if len({one.name for one in found.exhibits}) == 1:
         print(found.details())
     else:
         differing = sum(cell.differs for one in found.exhibits for cell in one.shown.cells)
-        print(f"{differing} published values differ; the report lists them with the remarks.")
+        print(f"Published values that differ: {differing}. Claims that do not hold: {len(lines)}.")
+        print("The report lists them with the remarks.")
     print(f"\nreport: {found.files[0]}")

@@ -43,7 +43,7 @@ STAR = (
 #: Why an exhibit has no cells.
 NOTHING_PRINTED = "no published values"
 OTHER_SIZES = "published for other sizes"
-WITHOUT_NUMBERS = "published as a figure, without numbers"
+WITHOUT_NUMBERS = "a figure, no numbers"
 NOTHING_TO_MEASURE = "statements in words; no published values"
 
 

@@ -165,7 +165,7 @@ def reproduce(
         device: Where to compute: "cpu" or "cuda". On CUDA, training runs that differ in rank or
             heads alone train as one ensemble.
         from_records: Compute nothing, and show the rows that come with headwise.
-        take_records: Count the rows that come with headwise as answers, and compute the rest.
+        take_records: Start from the rows that come with headwise, and compute what is missing.
         only: Fields and values of the specs to compute, such as ``{"layers": "3"}``.
         seconds: Start nothing new after this many seconds; needs "cuda" or one worker.
         cluster: Compute on a Dask cluster: "local", "local:4" or "tcp://HOST:PORT".

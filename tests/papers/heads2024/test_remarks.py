@@ -133,7 +133,7 @@ def test_a_figure_that_the_paper_has_not_is_expected_to_differ_from_nothing(scal
     ("exhibit", "why"),
     [
         (FIGURE_ROLE_OF_N, "published for other sizes"),
-        (FIGURE_ROLE_OF_D, "published as a figure, without numbers"),
+        (FIGURE_ROLE_OF_D, "a figure, no numbers"),
     ],
 )
 def test_a_printed_figure_without_values_here_is_not_said_to_be_missing(exhibit, why):
