@@ -53,7 +53,7 @@ TakeRecords = Annotated[
     bool,
     typer.Option(
         "--take-records",
-        help="Start from the rows that come with headwise; compute what is missing.",
+        help="Start from the rows that come with headwise; add what is missing.",
     ),
 ]
 Only = Annotated[
