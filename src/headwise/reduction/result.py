@@ -9,6 +9,7 @@ from typing import Any
 
 from headwise.reduction.evaluation import Score, Speed
 from headwise.reduction.planning import Cut
+from headwise.reduction.saving import auto_class
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class CurvePoint:
 
     Attributes:
         share: The share of the original's KV bytes.
-        kv_bytes: Bytes of KV cache for each token.
+        kv_bytes: Bytes of keys and values for each token.
         predicted: The predicted loss.
         score: The score on held-out text.
     """
@@ -40,13 +41,15 @@ class Reduction:
             the normalised output over the tokens of a sequence (encoders).
         before: Score of the original on held-out text.
         after: Score of the cut model on the same text.
-        kv_bytes: Bytes of KV cache for each token, before and after.
+        kv_bytes: Bytes of keys and values for each token, before and after: what a decoder caches.
+            An encoder caches nothing.
         parameters: Parameters of the whole model, before and after.
         speed: Times before and after; None for encoders.
         curve: Scores at other budgets, if asked for.
         healed: Steps of healing.
         folder: Where the model was saved, if anywhere.
         name: What the model is called: the last part of its path, or its class.
+        architecture: The class of transformers that was cut, with its task head.
 
     Example:
         >>> score = Score("perplexity", 20.0, 0.5)
@@ -70,11 +73,31 @@ class Reduction:
     healed: int = 0
     folder: str | None = None
     name: str = "a model"
+    architecture: str = ""
 
     def __repr__(self) -> str:
         share = self.kv_bytes[1] / self.kv_bytes[0]
+        of = "KV bytes" if self.cached else "keys and values"
         score = f"{self.before.name} {self.before.value:.4g} before, {self.after.value:.4g} after"
-        return f"Reduction({len(self.cuts)} layers, {share:.0%} of the KV bytes, {score})"
+        return f"Reduction({len(self.cuts)} layers, {share:.0%} of the {of}, {score})"
+
+    @property
+    def cached(self) -> bool:
+        """Whether the model is a decoder, which keeps a KV cache."""
+        return self.whole.keys != "factors"
+
+    @property
+    def mean_ranks(self) -> tuple[float, float]:
+        """Mean rank of queries and keys, and of values, over the layers."""
+        count = len(self.cuts)
+        return sum(cut.rank for cut in self.cuts) / count, sum(
+            cut.value_rank for cut in self.cuts
+        ) / count
+
+    @property
+    def loaded_by(self) -> str:
+        """The Auto class of transformers that loads the written folder."""
+        return auto_class(self.architecture)
 
     def to_frame(self) -> Any:
         """Return the ranks of every layer as a pandas DataFrame.
@@ -90,7 +113,7 @@ class Reduction:
         return data_frame({"layer": layer} | asdict(cut) for layer, cut in enumerate(self.cuts))
 
     def plot(self, file: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the score against the share of KV bytes: the original, the cut, and the curve.
+        """Draw the score against the share of keys and values left: original, cut and curve.
 
         Args:
             file: Where to save the figure: png, svg or pdf. None saves nothing.
