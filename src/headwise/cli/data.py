@@ -21,15 +21,21 @@ Folder = Annotated[
 
 def data(folder: Folder = None, as_json: AsJson = False) -> None:
     """List the real datasets found in a folder, and how to get the missing ones."""
+    from headwise.errors import BadInputError
+
+    if folder is not None and not folder.exists():
+        raise BadInputError(
+            f"there is no folder {folder}",
+            hint="create it, or leave FOLDER out to see how to get the data sets",
+        )
     from headwise.cli.console import print_json, screen
     from headwise.data import KNOWN_SETS, data_folder
-    from headwise.errors import BadInputError
 
     place = folder or data_folder()
     if place.exists() and not place.is_dir():
         raise BadInputError(
             f"expected a folder of data sets, got the file {place}",
-            hint="pass its folder, or a new one",
+            hint="pass its folder",
         )
     found = {known: known.place(place) for known in KNOWN_SETS}
     if as_json:
