@@ -17,6 +17,7 @@ from headwise.cli.options import (
     number_above,
     option,
     passing,
+    refuse_missing,
     refuse_unwritable,
     tokenizer_name,
     whole_from,
@@ -151,6 +152,7 @@ def trial(
         del asked[own]
     _refuse_odd_options(source, build, batches, labels)
     refuse_unwritable(plot, html)
+    refuse_missing(source, arrays=(labels,))
     asked["candidates"] = None if candidates is None else _geometries(candidates, width)
     _show(_found(asked), html, plot, as_json)
 
