@@ -96,12 +96,12 @@ def scan(
     refuse_unwritable(plot, csv, html)
     _refuse_same(plot, csv, html)
     _refuse_inputs({"--text": text, "--images": images, "--ids": ids, "--random": random or None})
-    from headwise.hugging_face import find_source
-
-    find_source(model)  # refuses a missing path before torch is imported
     asked: dict[str, Any] = {"layers": _layers(layers), "heads": _numbers("--heads", heads)}
     asked |= {"text": None if text is None else text_in_file(text), "images": images, "ids": ids}
     asked |= {"random": 0 if random else None, "length": length, "batch": batch}
+    from headwise.hugging_face import find_source
+
+    find_source(model)  # refuses a missing path before torch is imported
     found = _found(model, store, **asked, against_init=against_init)
     # Files first: the reader of a pipe may leave before everything is printed.
     _write(found, plot=plot, csv=csv, html=html)

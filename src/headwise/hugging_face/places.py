@@ -15,7 +15,16 @@ HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model lies: a folder or a hub id, and the GGUF file in it, if it is one."""
+    """Where a model lies: a folder or a hub id, and the GGUF file in it, if it is one.
+
+    Args:
+        place: A folder or a hub id.
+        gguf: The name of the GGUF file in the folder.
+
+    Example:
+        >>> Source("owner/name").folder is None
+        True
+    """
 
     place: str
     gguf: str | None = None
