@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from benchmarks.recording import provenance
 
-from headwise.hugging_face.loading import find_source, load_model
+from headwise.hugging_face.loading import load_model
+from headwise.hugging_face.places import find_source
 from headwise.probing import scan
 from headwise.probing.checkpoints import Inputs
 

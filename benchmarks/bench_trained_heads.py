@@ -19,7 +19,8 @@ import torch
 from benchmarks.recording import provenance
 
 from headwise.attention.view import AttentionView
-from headwise.hugging_face.loading import find_source, load_model
+from headwise.hugging_face.loading import load_model
+from headwise.hugging_face.places import find_source
 from headwise.probing import capture
 from headwise.probing.checkpoints import Inputs
 from headwise.spectra import LogWeights, count

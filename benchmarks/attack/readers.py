@@ -23,7 +23,8 @@ from headwise.data.pickles import read_plain_pickle
 from headwise.data.sources import read_source
 from headwise.data.text import read_text, tokenizer_file
 from headwise.hugging_face import read_config
-from headwise.hugging_face.loading import find_source, load_model
+from headwise.hugging_face.loading import load_model
+from headwise.hugging_face.places import find_source
 from headwise.runs import LocalExecutor, Store, read_records, run, write_records
 from headwise.runs.examples import Square
 from headwise.runs.spec_files import read_specs

@@ -12,7 +12,63 @@ from typing import Any
 
 from headwise.errors import BadInputError, CheckpointError, HeadwiseError, UnreadableFileError
 
-__all__ = ["possible_file", "possible_folder", "read_checkpoint", "write_checkpoint", "write_whole"]
+__all__ = [
+    "existing_file",
+    "new_folder",
+    "possible_file",
+    "possible_folder",
+    "read_checkpoint",
+    "write_checkpoint",
+    "write_whole",
+]
+
+
+def existing_file(file: str | Path, *, hint: str) -> Path:
+    """Return a file that is there.
+
+    Args:
+        file: What will be read.
+        hint: What to pass instead.
+
+    Returns:
+        The file as a path.
+
+    Raises:
+        UnreadableFileError: If nothing is there.
+
+    Example:
+        >>> existing_file("nowhere.npy", hint="pass the path of an array file")
+        Traceback (most recent call last):
+        headwise.errors.UnreadableFileError: there is no file nowhere.npy; pass the path ...
+    """
+    file = Path(file)
+    if not file.exists():
+        raise UnreadableFileError(f"there is no file {file}", hint=hint)
+    return file
+
+
+def new_folder(folder: str | Path) -> Path:
+    """Return a folder in whose place nothing is yet.
+
+    Args:
+        folder: What will be written.
+
+    Returns:
+        The folder as a path.
+
+    Raises:
+        BadInputError: If there is a folder or a file of this name.
+
+    Example:
+        >>> new_folder(".")
+        Traceback (most recent call last):
+        headwise.errors.BadInputError: the folder . exists already; choose another name
+    """
+    folder = Path(folder)
+    if folder.exists():
+        kind = "folder" if folder.is_dir() else "file"
+        raise BadInputError(f"the {kind} {folder} exists already", hint="choose another name")
+    return folder
 
 
 def possible_folder(folder: Path) -> Path:

@@ -35,6 +35,15 @@ except SystemExit:
         HELP.format(arguments=["rank", "--help"]),
         HELP.format(arguments=["--version"]),
         HELP.format(arguments=["rank", "--bogus"]),
+        HELP.format(arguments=["rank", "no/such.npy"]),
+        HELP.format(arguments=["rank", "--queries", "no/such.npy", "--keys", "no/such.npy"]),
+        HELP.format(arguments=["advise", "no/such.npy"]),
+        HELP.format(arguments=["advise", "--config", "no/such.json"]),
+        HELP.format(arguments=["trial", "no/such.npy"]),
+        HELP.format(arguments=["trial", "digits.npy", "--labels", "no/such.npy"]),
+        HELP.format(arguments=["scan", "no/such/model", "--random"]),
+        HELP.format(arguments=["reduce", "no/such/model", "--text", "README.md", "--rank", "8"]),
+        HELP.format(arguments=["data", "no/such"]),
     ],
 )
 def test_nothing_heavy_is_loaded(statement):

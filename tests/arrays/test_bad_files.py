@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from safetensors.torch import save, save_file
 
 from headwise.arrays import read_array
+from headwise.arrays.formats import FORMATS
+from headwise.endings import ARRAYS
 from headwise.errors import BadInputError, HeadwiseError, TooLargeError, UnreadableFileError
 
 
@@ -137,10 +139,28 @@ def test_unknown_endings_say_what_the_file_is(tmp_path):
     assert_refused(
         written(tmp_path / "a", write_npy), r"ends in ''.*NumPy array; rename it to a\.npy"
     )
-    assert_refused(
-        written(tmp_path / "a.csv", lambda p: p.write_text("1,2")),
-        r"looks like text; convert it: numpy\.save\('a\.npy', numpy\.loadtxt\('a\.csv', ",
-    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("bare.csv", "1,2\n3,4\n"),
+        ("headed.csv", "x,y\n1,2\n3,4\n"),
+        ("commented.csv", "# x,y\n1,2\n3,4\n"),
+        ("semicolons.csv", "1;2\n3;4\n"),
+        ("tabs.tsv", "1\t2\n3\t4\n"),
+    ],
+)
+def test_the_way_out_of_a_table_runs_and_loses_no_row(tmp_path, name, content):
+    path = written(tmp_path / name, lambda p: p.write_text(content))
+    with pytest.raises(UnreadableFileError) as refused:
+        read_array(path)
+    exec(str(refused.value).partition("convert it: ")[2], {"numpy": np})
+    assert read_array(path.with_suffix(".npy")).tolist() == [[1, 2], [3, 4]]
+
+
+def test_every_ending_has_a_format():
+    assert tuple(ending for known in FORMATS for ending in known.endings) == ARRAYS
 
 
 def test_endings_may_be_in_capitals(tmp_path):

@@ -11,9 +11,17 @@ def test_missing_sets_come_with_their_command(headwise, tmp_path):
     assert "digits    found in the package" in ran.out
 
 
-def test_a_folder_that_is_not_there_is_named(headwise, tmp_path):
-    place = tmp_path / "absent"
-    assert headwise("data", place).out.startswith(f"folder {str(place)!r} does not exist")
+def test_a_folder_that_is_not_there_is_refused(headwise, tmp_path):
+    said = headwise("data", tmp_path / "absent").one_line(1)
+    assert f"there is no folder {tmp_path / 'absent'}; create it, or leave FOLDER out" in said
+
+
+def test_the_usual_folder_may_be_missing(headwise, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADWISE_DATA", str(tmp_path / "absent"))
+    ran = headwise("data")
+    assert ran.code == 0
+    assert ran.out.startswith(f"folder {str(tmp_path / 'absent')!r} does not exist")
+    assert ran.out.count("get it: mkdir -p") == 4
 
 
 def test_a_set_is_found_whole_or_not_at_all(headwise, tmp_path):

@@ -1,6 +1,8 @@
 """headwise reduce: options in, one function, a table, JSON or a page out."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -59,7 +61,9 @@ def test_a_model_is_cut_reported_and_saved(checkpoint, text, tmp_path, capsys):
     )  # fmt: skip
     out = capsys.readouterr().out
     assert code == 0
-    assert "KV bytes per token" in out
+    assert "keeps 50% of its KV cache: perplexity" in out
+    assert "keys: latent = a vector of lower rank" in out
+    assert "AutoModelForCausalLM.from_pretrained(" in out
     assert "perplexity" in out
     assert "decode at 16 tokens" in out
     assert (folder / "model.safetensors").is_file()
@@ -86,7 +90,11 @@ def test_json_has_the_fields_of_the_result(checkpoint, text, capsys):
         ),
         (["--rank", "2", "--device", "moon"], 2, "expected cpu, cuda or cuda:1, got 'moon'"),
         (["--rank", "2", "--device", "meta"], 1, "there is no device 'meta' on this machine"),
-        (["--kv-bytes", "50%", "--out", "."], 1, "folder that does not exist"),
+        (
+            ["--kv-bytes", "50%", "--out", "."],
+            1,
+            "the folder . exists already; choose another name",
+        ),
         (["--rank", "2", "--length", "800"], 1, "expected a text of at least"),
         (["--rank", "2", "--html", "."], 1, "cannot write .: it is a folder"),
         (["--rank", "2", "--text", "absent.txt"], 1, "there is no file absent.txt; pass the path"),
@@ -128,6 +136,33 @@ def test_other_families_are_named(tmp_path, text, capsys):
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "gpt2")
     assert run(tmp_path / "gpt2", "--text", text, "--rank", 2) == 1
     assert "llama, mistral, qwen2, bert, got gpt2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [("gpt2", "qwen2, bert, got gpt2"), ("no/such/model", "such/model'; check the path")],
+)
+def test_a_model_is_refused_before_torch_is_imported(tmp_path, text, place, words):
+    (tmp_path / "gpt2").mkdir()
+    (tmp_path / "gpt2" / "config.json").write_text('{"model_type": "gpt2"}')
+    asked = ["reduce", str(tmp_path / place), "--text", str(text), "--rank", "2"]
+    code = (
+        "import sys\nfrom headwise.cli.app import main\n"
+        f"try:\n    main({asked})\n"
+        "finally:\n    print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "False\n")
+    assert words in done.stderr
+
+
+def test_help_names_the_families_and_shows_how_queries_and_keys_are_cut_alone(capsys):
+    assert run("--help") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Llama, Mistral, Qwen2 or BERT" in out
+    assert "--rank 8 --only keys" in out
+    assert "with the queries that meet them" in out
+    assert "share of the weighted squared singular values of every cut matrix" in out
 
 
 def test_a_model_that_cannot_be_fetched_is_one_line(text, capsys, monkeypatch):

@@ -30,6 +30,8 @@ def test_people_get_one_line_for_each_layer_and_a_summary(checkpoint, capsys):
     assert lines[0].startswith("2 layers, 8 heads, 8 tokens, head dimension 4, float32")
     assert [line.split()[0] for line in lines[2:6]] == ["rank", "layer", "0", "1"]
     assert "bytes of keys and values per token" in " ".join(lines)
+    legend = "rank 0.01, rank 1e-8: singular values of at least that; output: rank of A·V to 1%;"
+    assert legend in " ".join(printed.out.split())
 
 
 def test_a_choice_of_heads_tells_no_saving(checkpoint, capsys):

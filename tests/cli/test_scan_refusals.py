@@ -245,7 +245,8 @@ def test_a_folder_without_a_tokenizer_is_refused_for_text_alone(capsys, tmp_path
 
 
 def test_a_tokenizer_that_needs_no_files_is_accepted(tmp_path):
-    from headwise.hugging_face.loading import Source, load_tokenizer
+    from headwise.hugging_face.loading import load_tokenizer
+    from headwise.hugging_face.places import Source
 
     config = transformers.T5Config(d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
     config.save_pretrained(tmp_path)

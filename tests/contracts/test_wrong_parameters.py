@@ -9,7 +9,8 @@ import pytest
 import headwise
 from headwise.errors import HeadwiseError
 from headwise.hugging_face import loading
-from headwise.hugging_face.loading import Source, from_pretrained
+from headwise.hugging_face.loading import from_pretrained
+from headwise.hugging_face.places import Source
 
 SETUP = """
 import json, sys, numpy as np, torch

@@ -10,7 +10,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from headwise.advice.tokens.source import Reading, read_tokens
 from headwise.data.named_functions import function_named
 from headwise.data.sources import read_source
-from headwise.data.text import TEXTS, encode_all
+from headwise.data.text import encode_all
+from headwise.endings import TEXTS
 from headwise.errors import HeadwiseError, ParameterError, UnreadableFileError
 from headwise.trials.sources import Frame, read_problem
 

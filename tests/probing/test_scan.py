@@ -11,7 +11,7 @@ from headwise.attention import Causal, HeadGeometry, mha
 from headwise.attention.masks import EVERYTHING, Allowed, SlidingWindow
 from headwise.errors import BadInputError
 from headwise.models import EncoderStack
-from headwise.probing import scan, sentences, summary
+from headwise.probing import LEGEND, scan, sentences, summary
 from headwise.probing.numbers import COARSE, head_numbers, without_masked_rows
 
 TOKENS = torch.randn(2, 9, 12, generator=torch.Generator().manual_seed(0))
@@ -243,6 +243,46 @@ def test_a_layer_called_twice_saves_its_parameters_once():
     assert both.saved_parameters <= one.saved_parameters
 
 
+def test_no_saving_is_derived_from_heads_that_need_no_query_key_rank():
+    built = model()
+    with torch.no_grad():
+        for block in built.blocks:
+            block.attention.projection.query.weight.zero_()
+    facts = summary(scan(built, TOKENS))
+    assert facts.uniform_heads == facts.heads == 6
+    assert facts.saved_parameters is facts.saved_kv_bytes is None
+    told = " ".join(sentences(facts))
+    assert "The logits of 6 of 6 heads vary by less than 0.1" in told
+    assert "The model looks untrained, so no saving is stated." in told
+    assert "would save" not in told
+
+
+def test_a_layer_of_uniform_heads_adds_nothing_to_the_saving():
+    built = model()
+    found = scan(built, TOKENS)
+    first = found.layers[0]
+    rows = tuple(
+        replace(row, query_key_rank=0.0, output_rank=1.0) if row.layer == first else row
+        for row in found.rows
+    )
+    three = [row for row in found.rows if row.layer != first]
+    third = tuple(replace(row, layer=f"{row.layer}.copy") for row in three)
+    sizes = found.kv_heads | {f"{row.layer}.copy": 3 for row in three}
+    facts = summary(replace(found, rows=rows + third, kv_heads=sizes))
+    alone = summary(replace(found, rows=tuple(three) + third, kv_heads=sizes))
+    assert facts.uniform_heads == 3
+    assert facts.saved_kv_bytes == alone.saved_kv_bytes
+    assert "No saving is derived from a layer of such heads alone." in " ".join(sentences(facts))
+
+
+def test_the_accuracy_of_logits_is_named_alike_everywhere(tmp_path):
+    found = scan(model(), TOKENS)
+    page = found.report(tmp_path / "page.html").read_text()
+    told = " ".join([*sentences(summary(found)), *LEGEND, page])
+    assert told.count("in root mean square") >= 4
+    assert "0.1 nat" not in told
+
+
 def test_sentences_say_what_few_and_many_layers_do():
     facts = summary(scan(mha(HeadGeometry.standard(12, heads=3)), TOKENS))
     few = replace(facts, heads=8, layers=3, full_heads=0, using_layers=())
@@ -250,6 +290,8 @@ def test_sentences_say_what_few_and_many_layers_do():
     assert "0 of 8 heads have (almost) full rank at 1e-8." in told
     assert "No layer uses half of its rank; " in told
     told = " ".join(sentences(replace(few, full_heads=5, using_layers=("a",))))
-    assert "5 of 8 heads have (almost) full rank at 1e-8: at that tolerance rank says" in told
+    assert (
+        "5 of 8 heads have (almost) full rank at 1e-8: at that tolerance rank hardly tells" in told
+    )
     assert "1 layer uses at least half of its rank; " in told
     assert "2 layers use at" in " ".join(sentences(replace(few, using_layers=("a", "b"))))

@@ -158,7 +158,7 @@ def test_healing_lowers_the_divergence(tiny, tokenizer):
 def test_bad_input_is_one_line(tiny, tokenizer, tmp_path, monkeypatch):
     model = tiny("llama")
     (tmp_path / "there").mkdir()
-    with pytest.raises(BadInputError, match=r"folder that does not exist, got .*there"):
+    with pytest.raises(BadInputError, match=r"the folder .*there exists already"):
         reduced(model, TEXT, tokenizer=tokenizer, out=tmp_path / "there")
     with pytest.raises(BadInputError, match=r"at least 96 tokens for these ranks, got 20"):
         reduced(model, " ".join(["word1"] * 20), tokenizer=tokenizer, **SMALL)

@@ -10,6 +10,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwise.endings import READABLE, refuse_missing_array
 from headwise.errors import UnreadableFileError
 
 
@@ -26,10 +27,6 @@ NPZ = Format("a NumPy archive", (".npz",))
 TORCH = Format("a PyTorch file", (".pt", ".pth"))
 SAFETENSORS = Format("a safetensors file", (".safetensors",))
 FORMATS = (NPY, NPZ, TORCH, SAFETENSORS)
-
-#: The file extensions that headwise reads, and the same for messages.
-ARRAYS = tuple(ending for known in FORMATS for ending in known.endings)
-READABLE = ", ".join(ARRAYS)
 
 
 @dataclass(frozen=True)
@@ -112,11 +109,30 @@ def _promised(path: Path) -> Format | None:
 def _way_out(path: Path, content: Content) -> str:
     delimiter = TABLES.get(path.suffix.lower())
     if delimiter and content.format is None:
-        read = f"numpy.loadtxt({path.name!r}, delimiter={delimiter!r}, skiprows=1)"
-        return f"convert it: numpy.save({path.with_suffix('.npy').name!r}, {read})"
+        read = f"numpy.loadtxt({str(path)!r}, {_table_options(path, delimiter)})"
+        return f"convert it: numpy.save({str(path.with_suffix('.npy'))!r}, {read})"
     if content.format is None:
         return content.advice
     return f"rename it to {path.with_suffix(content.format.endings[0]).name}"
+
+
+def _table_options(path: Path, delimiter: str) -> str:
+    """Return the options that read a table; a first line with a number in it is no header."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        line = file.readline(4096)
+    if delimiter not in line and ";" in line:
+        delimiter = ";"
+    comment = line.lstrip().startswith("#")  # numpy.loadtxt skips it
+    header = not comment and not any(map(_is_number, line.split(delimiter)))
+    return f"delimiter={delimiter!r}" + (", skiprows=1" if header else "")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip().strip('"\ufeff'))
+    except ValueError:
+        return False
+    return True
 
 
 def _inside_zip(path: Path) -> Content:
@@ -148,10 +164,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def _refuse_missing(path: Path) -> None:
-    if not path.exists():
-        raise UnreadableFileError(
-            f"there is no file {path}", hint=f"pass the path of a file ending in {READABLE}"
-        )
+    refuse_missing_array(path)
     if path.is_dir():
         raise UnreadableFileError(
             f"{path} is a folder", hint=f"pass a file in it that ends in {READABLE}"

@@ -12,6 +12,7 @@ from headwise.cli.options import (
     AsJson,
     Html,
     option,
+    refuse_missing,
     refuse_unwritable,
     tokenizer_name,
     whole,
@@ -169,6 +170,7 @@ def advise(
     own = {option: asked.pop(option) for option in OWN}
     _refuse_contradictions(source, **own)
     refuse_unwritable(None, html)
+    refuse_missing(source or data, config)
     from headwise import advise as advised
     from headwise.cli.progress_bar import progress_bar
 

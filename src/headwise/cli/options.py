@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from headwise.checks import spelled_number
+from headwise.endings import refuse_missing_array, refuse_missing_source
 from headwise.errors import ParameterError, UnreadableFileError
-from headwise.whole_files import possible_file
+from headwise.whole_files import existing_file, possible_file
 
 
 def option(
@@ -208,6 +209,22 @@ def refuse_unwritable(figure: Path | None, *files: Path | None) -> None:
     for file in files:
         if file is not None:
             possible_file(file)
+
+
+def refuse_missing(
+    source: str | None = None,
+    config: Path | None = None,
+    *,
+    arrays: Iterable[Path | None] = (),
+) -> None:
+    """Refuse data that are not there, before torch is imported."""
+    if source is not None:
+        refuse_missing_source(source)
+    if config is not None:
+        existing_file(config, hint="pass a config.json")
+    for file in arrays:
+        if file is not None:
+            refuse_missing_array(file)
 
 
 def text_in_file(name: str) -> str:

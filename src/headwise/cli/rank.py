@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headwise.cli.options import AsJson, matching, number_above, option, passing
+from headwise.cli.options import AsJson, matching, number_above, option, passing, refuse_missing
 from headwise.mask_names import MASK_NAME
 from headwise.rank_arguments import refuse_mixtures, tolerance_parts
 
@@ -107,6 +107,7 @@ def rank(
         "tolerance": tolerance,
     }
     refuse_mixtures({"source": source} | asked)
+    refuse_missing(arrays=(source, queries, keys))
     # Importing torch takes seconds, so everything above does without it.
     import headwise
     from headwise.cli import rank_report

@@ -22,9 +22,13 @@ from headwise.cli.options import (
     whole_from,
 )
 from headwise.devices import device_kind
+from headwise.whole_files import new_folder
 
 if TYPE_CHECKING:
     from headwise.reduction import Reduction
+
+#: The columns of the table that compares two models.
+ROWS = ("", "before", "after")
 
 Text = Annotated[
     str,
@@ -39,7 +43,11 @@ Out = Annotated[
 ]
 KvBytes = Annotated[
     str | None,
-    option("--kv-bytes", "Budget: KV bytes per token, all layers, or a share such as 50%.", amount),
+    option(
+        "--kv-bytes",
+        "Budget: bytes of keys and values per token, all layers, or a share such as 50%.",
+        amount,
+    ),
 ]
 Params = Annotated[
     str | None,
@@ -47,7 +55,11 @@ Params = Annotated[
 ]
 Keep = Annotated[
     float | None,
-    option("--keep", "Budget: share of weighted energy each part keeps.", number_above(0, 1)),
+    option(
+        "--keep",
+        "Budget: keep this share of the weighted squared singular values of every cut matrix.",
+        number_above(0, 1),
+    ),
 ]
 Rank = Annotated[
     int | None,
@@ -64,7 +76,11 @@ KeysCut = Annotated[
 ]
 Only = Annotated[
     Literal["keys", "values"] | None,
-    typer.Option("--only", help="Cut only keys or only values; the budget counts these alone."),
+    typer.Option(
+        "--only",
+        help="Cut only keys, with the queries that meet them, or only values; the budget counts "
+        "these alone.",
+    ),
 ]
 Step = Annotated[
     int,
@@ -141,17 +157,25 @@ def reduce(
 ) -> None:
     """Cut the attention of a trained model to the rank that it uses, and measure the cost.
 
-    Pass one budget: --kv-bytes, --params, --keep or --rank. Run the same command again after it was
-    stopped: the calibration is kept.
+    MODEL is a Llama, Mistral, Qwen2 or BERT; a BERT keeps its task head. Pass one budget:
+    --kv-bytes, --params, --keep or --rank. A decoder is judged by its perplexity, an encoder by the
+    similarities of its embeddings. Run the same command again after it was stopped: the calibration
+    is kept.
 
     \b
     headwise reduce model_folder --text text.txt --kv-bytes 50% --out smaller
+    headwise reduce bert_folder --text text.txt --rank 8 --only keys --out smaller
     """
     asked = dict(locals())  # every option; headwise.reduce has parameters of the same names
     del asked["html"], asked["as_json"]
     _one_budget({"--kv-bytes": kv_bytes, "--params": params, "--keep": keep, "--rank": rank})
     refuse_unwritable(None, html)
+    if out is not None:
+        new_folder(out)
     asked["text"] = text_in_file(text)
+    from headwise.hugging_face import refuse_irreducible
+
+    refuse_irreducible(model)
     import headwise
     from headwise.cli.progress_bar import progress_bar
     from headwise.runs import DEFAULT_STORE
@@ -183,21 +207,27 @@ def _print(found: Reduction) -> None:
     from rich.table import Table
 
     from headwise.cli.console import screen
-    from headwise.reduction import reduction_rows
+    from headwise.reduction import rank_table, reduction_rows, reduction_words
 
     out = screen()
-    cuts = Table("layer", "keys", "key rank", "value rank", box=None)
-    for layer, cut in enumerate(found.cuts):
-        cuts.add_row(str(layer), cut.keys, str(cut.rank), str(cut.value_rank))
-    out.print(cuts)
-    table = Table("", "before", "after", box=None)
-    for row in reduction_rows(found):
-        table.add_row(*row)
-    out.print(table)
+    answer, *legend = reduction_words(found)
+    out.print(f"{answer}\n", markup=False, highlight=False)
+    ranks = rank_table(found)
+    for columns, rows in ((ranks.columns, ranks.rows), (ROWS, reduction_rows(found))):
+        table = Table(*columns, box=None)
+        for row in rows:
+            table.add_row(*map(str, row))
+        out.print(table)
+    for line in legend:
+        out.print(line, markup=False, highlight=False)
+    size = "KV cache" if found.cached else "keys and values"
     for point in found.curve:
-        out.print(
-            f"{point.kv_bytes:,} KV bytes per token ({point.share:.0%}): {point.score.name} "
-            f"{point.score.value:.4g} ± {point.score.error:.2g}"
-        )
+        score = f"{point.score.name} {point.score.value:.4g} ± {point.score.error:.2g}"
+        out.print(f"{point.kv_bytes / found.kv_bytes[0]:.0%} of the {size}: {score}")
     if found.folder is not None:
-        out.print(f"written: {found.folder}; load it with headwise.load({found.folder!r})")
+        out.print(
+            f"written: {found.folder}; load it with headwise.load({found.folder!r}) or "
+            f"{found.loaded_by}.from_pretrained({found.folder!r}, trust_remote_code=True)",
+            soft_wrap=True,
+            markup=False,
+        )

@@ -99,6 +99,9 @@ def scan(
     asked: dict[str, Any] = {"layers": _layers(layers), "heads": _numbers("--heads", heads)}
     asked |= {"text": None if text is None else text_in_file(text), "images": images, "ids": ids}
     asked |= {"random": 0 if random else None, "length": length, "batch": batch}
+    from headwise.hugging_face import find_source
+
+    find_source(model)  # refuses a missing path before torch is imported
     found = _found(model, store, **asked, against_init=against_init)
     # Files first: the reader of a pipe may leave before everything is printed.
     _write(found, plot=plot, csv=csv, html=html)
@@ -172,7 +175,7 @@ def _print(found: Scan) -> None:
     from rich.table import Table
 
     from headwise.cli.console import screen
-    from headwise.probing import described, mean_of, sentences, short_names, summary
+    from headwise.probing import LEGEND, described, mean_of, sentences, short_names, summary
 
     columns = ("coarse_rank", "output_rank", "rank", "effective_rank", "hardmax_rank", "law")
     columns += ("query_key_rank", "logit_scale")
@@ -190,6 +193,7 @@ def _print(found: Scan) -> None:
     out = screen()
     out.print(f"{described(found)}. Each line is the mean over the heads of a layer:")
     out.print(table)
+    out.print(" ".join(LEGEND), style="dim", highlight=False)
     for line in (*sentences(summary(found)), *found.notes):
         out.print(line)
 

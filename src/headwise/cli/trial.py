@@ -16,6 +16,7 @@ from headwise.cli.options import (
     number_above,
     option,
     passing,
+    refuse_missing,
     refuse_unwritable,
     tokenizer_name,
     whole_from,
@@ -150,6 +151,7 @@ def trial(
         del asked[own]
     _refuse_odd_options(source, build, batches, labels)
     refuse_unwritable(plot, html)
+    refuse_missing(source, arrays=(labels,))
     if candidates is not None:
         read_geometries(candidates, width)  # refuses other texts before anything is imported
     _show(_found(asked), html, plot, as_json)

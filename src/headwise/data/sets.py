@@ -127,23 +127,28 @@ def find_sets(folder: Path | str | None = None) -> FoundSets:
     """Look for the known sets in a folder.
 
     Args:
-        folder: Where to look; ``data_folder()`` by default. It need not exist.
+        folder: Where to look. The default, ``data_folder()``, need not exist.
 
     Returns:
         The folder, and where each set lies in it.
 
     Raises:
-        BadInputError: If it is a file.
+        BadInputError: If it is a file, or a folder was given that does not exist.
 
     Example:
-        >>> [known.name for known, path in find_sets("nowhere").places.items() if path is None]
+        >>> [known.name for known in find_sets(".").places]
         ['cifar10', 'cifar100', 'svhn', 'imdb']
     """
     place = data_folder() if folder is None else Path(folder)
+    if folder is not None and not place.exists():
+        raise BadInputError(
+            f"there is no folder {place}",
+            hint="create it, or leave `folder` out to see how to get the data sets",
+        )
     if place.exists() and not place.is_dir():
         raise BadInputError(
             f"expected a folder of data sets, got the file {place}",
-            hint="pass its folder, or a new one",
+            hint="pass its folder",
         )
     return FoundSets(place, {known: known.place(place) for known in KNOWN_SETS})
 

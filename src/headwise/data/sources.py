@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from headwise.arrays import read_array
-from headwise.arrays.formats import READABLE
 from headwise.data.batches import joined_batches
 from headwise.data.images import PICTURES, digits, evenly, image_files, refuse_channels_last
 from headwise.data.named_functions import function_named, own_code
-from headwise.data.text import TEXTS, read_text
+from headwise.data.text import read_text
+from headwise.endings import TEXTS, is_there, refuse_missing_source
 from headwise.errors import UnreadableFileError
 from headwise.report.results import short_repr
 
@@ -104,32 +104,20 @@ def _of_place(
     if place == "digits":
         known = digits()
         return Source("digits", called, known.images, labels=known.labels)
-    if _exists(path):
-        ending = path.suffix.lower()
-        if path.is_dir():
-            return _of_folder(path, most, size)
-        if ending in TEXTS:
-            return Source("text", called, texts=(read_text(path),))
-        if ending in PICTURES:
-            return Source("pictures", called, image_files([path], size, size))
-        return Source("array", called, read_array(path, name, name_parameter))
-    if ":" in called:
+    refuse_missing_source(place)
+    if not is_there(path):
         function = function_named(called)
         with own_code(called):
             found = _of_object(function(), most, called)
         return replace(found, kind="text" if found.texts else "function", name=called)
-    raise UnreadableFileError(
-        f"there is no file or folder {place}",
-        hint=f"pass digits, a file ({READABLE}, {', '.join(TEXTS)} or an image), a folder of "
-        "images or texts, or PACKAGE:FUNCTION",
-    )
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # longer than a name may be: text without a line break
-        return False
+    ending = path.suffix.lower()
+    if path.is_dir():
+        return _of_folder(path, most, size)
+    if ending in TEXTS:
+        return Source("text", called, texts=(read_text(path),))
+    if ending in PICTURES:
+        return Source("pictures", called, image_files([path], size, size))
+    return Source("array", called, read_array(path, name, name_parameter))
 
 
 def _of_folder(folder: Path, most: int, size: int) -> Source:

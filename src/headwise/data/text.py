@@ -19,9 +19,6 @@ from headwise.shapes import Int
 Level = Literal["character", "word"]
 Encode = Callable[[str], Int[Tensor, " n"]]
 
-#: Endings of text files.
-TEXTS = (".txt", ".text", ".md", ".py")
-
 #: A word, or a single mark that is neither a word nor a space.
 _WORD = re.compile(r"\w+|[^\w\s]")
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from headwise.arrays import read_array
-from headwise.arrays.formats import ARRAYS
 from headwise.data.images import PICTURES, image_files
+from headwise.endings import ARRAYS
 from headwise.errors import BadInputError
 from headwise.memory import refuse_if_too_large
 

@@ -5,10 +5,11 @@ from headwise.probing.heat_map import short_names
 from headwise.probing.monitor import CollapseWarning, LayerRank, RankMonitor
 from headwise.probing.reading import Keep, attention_layers, capture, views
 from headwise.probing.result import Scan
-from headwise.probing.rows import HeadRow, mean_of
+from headwise.probing.rows import LEGEND, HeadRow, mean_of
 from headwise.probing.summary import Summary, described, sentences, summary
 
 __all__ = [
+    "LEGEND",
     "CollapseWarning",
     "HeadRow",
     "Keep",

@@ -15,12 +15,12 @@ from headwise.errors import ParameterError
 from headwise.hugging_face import inputs as make
 from headwise.hugging_face.loading import (
     Source,
-    find_source,
     load_model,
     load_tokenizer,
     preprocessor_settings,
     with_new_weights,
 )
+from headwise.hugging_face.places import find_source
 from headwise.probing.result import Scan
 from headwise.probing.scanning import LONGEST_DENSE, Batch, scan_module
 from headwise.progress import SILENT, Progress

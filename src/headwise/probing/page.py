@@ -22,8 +22,8 @@ MAPS: tuple[tuple[Column, str], ...] = (
     ("output_rank", "A matrix of this rank is within 1% of the head's output A·V."),
     (
         "query_key_rank",
-        "Logits of this rank differ from the head's by 0.1 in root mean square, which moves a row "
-        "of weights by about 0.005 nats.",
+        "Logits of this rank are within 0.1 of the head's in root mean square, up to a constant "
+        "per row. A row of weights then moves by about 0.005 nats.",
     ),
     ("hardmax_rank", "The number of different keys that some query scores highest."),
     ("effective_rank", "exp of the entropy of the normalised singular values."),

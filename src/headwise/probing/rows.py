@@ -31,10 +31,18 @@ TITLES: dict[str, str] = {
     "stable_rank": "stable rank",
     "energy_90": "rank of 90% of the energy",
     "hardmax_rank": "hardmax rank",
-    "query_key_rank": "query-key rank to 0.1 nat",
+    "query_key_rank": "query-key rank, logits to 0.1",
     "logit_rank": "rank of the logits",
     "logit_scale": "standard deviation of the logits",
 }
+
+#: What the columns of the terminal table say.
+LEGEND = (
+    "rank 0.01, rank 1e-8: singular values of at least that; output: rank of A·V to 1%;",
+    "eff. rank: exp of the entropy of the singular values; hardmax: keys that some query",
+    "scores highest; law: the same for random queries and keys; query key: rank of the",
+    "logits to 0.1 in root mean square; logits: their standard deviation.",
+)
 
 
 @dataclass(frozen=True)

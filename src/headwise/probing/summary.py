@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: Bytes of one number, by dtype.
 _BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
+#: A model looks untrained if this share of its heads attends uniformly (query-key rank 0).
+UNTRAINED = 0.5
+
 #: A layer uses its rank if the mean of its coarse ranks is at least this share of the tokens.
 MOST = 0.5
 
@@ -36,7 +39,10 @@ class Summary:
         least_layer: The layer with the lowest mean rank at 0.01, and that mean.
         query_key_need: Mean query-key rank as a share of the head dimension.
         value_need: Mean rank of the output as a share of the value dimension.
-        saved_parameters: Parameters that a layer-wise smaller geometry would save, for all layers.
+        uniform_heads: Heads whose logits vary by less than 0.1 in root mean square: their query-key
+            rank is 0. Nothing is said to be saved in a layer where all heads are uniform.
+        saved_parameters: Parameters that a layer-wise smaller geometry would save, for all layers;
+            None for a model that looks untrained.
         saved_kv_bytes: Bytes of KV cache per token that it would save, for all layers.
         kv_bytes: Bytes of KV cache per token now.
         rotary: Whether positions turn queries and keys, so that ranks cannot be cut exactly.
@@ -58,6 +64,7 @@ class Summary:
     least_layer: tuple[str, float] | None
     query_key_need: float | None
     value_need: float | None
+    uniform_heads: int
     saved_parameters: int | None
     saved_kv_bytes: int | None
     kv_bytes: int | None
@@ -95,7 +102,8 @@ def summary(found: Scan) -> Summary:
     full = [row for row in ranks if (row.rank_low or 0) >= 0.99 * row.tokens]
     savings = [_saved(found, layer) for layer in found.layers]
     sure = [each for each in savings if each is not None]
-    whole = bool(sure) and len(sure) == len(savings)
+    uniform = sum(row.query_key_rank == 0 for row in rows)
+    whole = bool(sure) and len(sure) == len(savings) and uniform < UNTRAINED * len(rows)
     least = min(known, key=lambda layer: known[layer]) if known else None
     return Summary(
         heads=len(rows),
@@ -110,6 +118,7 @@ def summary(found: Scan) -> Summary:
         least_layer=None if least is None else (least, known[least]),
         query_key_need=_need(rows, "query_key_rank", "head_dim"),
         value_need=_need(rows, "output_rank", "value_dim"),
+        uniform_heads=uniform,
         saved_parameters=_once(found.layers, sure) if whole and found.width else None,
         saved_kv_bytes=sum(each[1] for each in sure) if whole else None,
         kv_bytes=sum(each[2] for each in sure) if whole else None,
@@ -139,7 +148,7 @@ def sentences(facts: Summary) -> Iterator[str]:
         True
     """
     if facts.full_heads is not None:
-        little = ": at that tolerance rank says little about a trained head"
+        little = ": at that tolerance rank hardly tells heads apart"
         yield (
             f"{facts.full_heads} of {facts.heads} heads have (almost) full rank at "
             f"{facts.tolerance}{little if 2 * facts.full_heads > facts.heads else ''}."
@@ -160,9 +169,10 @@ def sentences(facts: Summary) -> Iterator[str]:
     if facts.query_key_need is not None and facts.value_need is not None:
         yield (
             f"On this input heads need {facts.query_key_need:.0%} of their query-key dimensions "
-            f"(logits to 0.1) and {facts.value_need:.0%} of their value dimensions (output to "
-            "1%)."
+            f"(logits to 0.1 in root mean square) and {facts.value_need:.0%} of their value "
+            "dimensions (output to 1%)."
         )
+    yield from _uniform(facts)
     yield from _savings(facts)
 
 
@@ -200,6 +210,18 @@ def described(found: Scan) -> str:
 def _span(values: Sequence[int | float]) -> str:
     low, high = f"{values[0]:.4g}", f"{values[-1]:.4g}"
     return low if low == high else f"{low} to {high}"
+
+
+def _uniform(facts: Summary) -> Iterator[str]:
+    """Say that heads attend uniformly, and what that means for a whole model."""
+    count = facts.uniform_heads
+    if not count:
+        return
+    said = f"The logits of {count} of {facts.heads} heads vary by less than 0.1: they attend almost"
+    if count < UNTRAINED * facts.heads:
+        yield f"{said} uniformly. No saving is derived from a layer of such heads alone."
+    else:
+        yield f"{said} uniformly. The model looks untrained, so no saving is stated."
 
 
 def _use(facts: Summary) -> str:
@@ -255,12 +277,15 @@ def _saved(found: Scan, layer: str) -> tuple[int, int, int] | None:
     known = mean_of(rows, "query_key_rank") is not None and mean_of(rows, "output_rank") is not None
     if not known or kv_heads is None or first.head_dim is None or first.value_dim is None:
         return None
+    each = kv_heads * _BYTES.get(first.dtype, 4)
+    now = each * (first.head_dim + first.value_dim)
+    if all(row.query_key_rank == 0 for row in rows):
+        return 0, 0, now
     keys = first.head_dim - max(_up(row.query_key_rank) for row in rows)
     values = first.value_dim - max(_up(row.output_rank) for row in rows)
     slack = max(keys, 0) + max(values, 0)
     parameters = (found.width or 0) * (len(rows) + kv_heads) * slack
-    each = kv_heads * _BYTES.get(first.dtype, 4)
-    return parameters, each * slack, each * (first.head_dim + first.value_dim)
+    return parameters, each * slack, now
 
 
 def _once(layers: list[str], savings: list[tuple[int, int, int]]) -> int:

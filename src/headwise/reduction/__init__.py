@@ -5,7 +5,7 @@ from headwise.reduction.factors import Factors, best_factors
 from headwise.reduction.layers import Damage, ReducedLayer, reduce_layer
 from headwise.reduction.planning import Cut
 from headwise.reduction.reducing import reduce
-from headwise.reduction.report import reduction_rows
+from headwise.reduction.report import rank_table, reduction_rows, reduction_words
 from headwise.reduction.result import CurvePoint, Reduction
 from headwise.reduction.saving import load, save_model
 from headwise.reduction.stored import keep_reduction
@@ -22,8 +22,10 @@ __all__ = [
     "best_factors",
     "keep_reduction",
     "load",
+    "rank_table",
     "reduce",
     "reduce_layer",
     "reduction_rows",
+    "reduction_words",
     "save_model",
 ]

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.progress import SILENT, Progress, tracked
-from headwise.reduction.families import AttentionParts, attention_parts
+from headwise.reduction.families import AttentionParts, attention_parts, embedded, is_encoder
 
 #: Sequences that are kept one by one: at most this many, and this many numbers for a layer.
 SLOTS = 1024
@@ -281,10 +281,9 @@ def drawn_loss(logits: Tensor, generator: torch.Generator) -> Tensor:
 
 def _of_hugging_face(model: Any, batch: dict[str, Tensor], real: Tensor, generator: Any) -> Tensor:
     """Return a scalar whose gradients make the metric; see the head of this file."""
-    output = model(**batch)
-    if hasattr(output, "logits"):
-        return drawn_loss(output.logits[real], generator)
-    pooled = mean_pooled(output.last_hidden_state, real)
+    if not is_encoder(model.config):
+        return drawn_loss(model(**batch).logits[real], generator)
+    pooled = mean_pooled(embedded(model, batch), real)
     # √2 undoes the ½ of the metric: the loss is then the squared change itself.
     direction = torch.randn(pooled.shape, generator=generator, device=pooled.device)
     return 2**0.5 * (pooled * direction).sum()

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from headwise.errors import BadInputError
 from headwise.reduction.calibration import mean_pooled
+from headwise.reduction.families import embedded, is_encoder
+from headwise.reduction.texts import Sample
 
 Batches = Sequence[dict[str, Tensor]]
 
@@ -64,7 +66,7 @@ def embeddings(model: Any, batches: Batches) -> Tensor:
         batch = {name: each.to(device) for name, each in batch.items()}
         mask = batch.get("attention_mask")
         real = torch.ones_like(batch["input_ids"]).bool() if mask is None else mask.bool()
-        found.append(mean_pooled(model(**batch).last_hidden_state, real).double().cpu())
+        found.append(mean_pooled(embedded(model, batch), real).double().cpu())
     return torch.cat(found)
 
 
@@ -101,6 +103,25 @@ def _spearman(before: Tensor, after: Tensor) -> float:
             hint="pass more varied text",
         )
     return float(spearmanr(first, second).statistic)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class Judge:
+    """Scores models on the held-out text; the original is scored once."""
+
+    def __init__(self, original: Any, sample: Sample) -> None:
+        self.original, self.sample = original, sample
+        self.encoder = is_encoder(original.config)
+        if self.encoder:
+            self.reference = embeddings(original, sample.held_out)
+            self.before = Score("similarity", 1.0, 0.0)
+        else:
+            self.before = perplexity(token_losses(original, sample.held_out))
+
+    def score(self, made: Any) -> Score:
+        """Return the score of a cut model."""
+        if self.encoder:
+            return similarity_agreement(self.reference, embeddings(made, self.sample.held_out))
+        return perplexity(token_losses(made, self.sample.held_out))
 
 
 @dataclass(frozen=True)

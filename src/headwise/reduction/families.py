@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torch import nn
+from torch import Tensor, nn
 
-from headwise.errors import BadInputError
-
-#: Model types and the class that is saved: decoders with rotary positions, and an encoder.
-FAMILIES = {
-    "llama": "LlamaForCausalLM",
-    "mistral": "MistralForCausalLM",
-    "qwen2": "Qwen2ForCausalLM",
-    "bert": "BertModel",
-}
+from headwise.hugging_face.reducible import known_class, refuse_other_family
 
 #: Ways that cache one vector for all key heads.
 SHARED = ("latent", "rotated")
@@ -47,31 +39,17 @@ class AttentionParts:
         return self.key.in_features
 
 
-def refuse_unsupported(config: Any) -> None:
-    """Refuse a model type that cannot be cut, and name those that can."""
-    kind = getattr(config, "model_type", None)
-    known = ", ".join(FAMILIES)
-    if kind not in FAMILIES:
-        raise BadInputError(
-            f"expected a model of type {known}, got {kind}", hint="choose a model of these types"
-        )
-    if getattr(config, "headwise", None):
-        raise BadInputError(
-            "expected a model that was not cut before, got one that headwise wrote",
-            hint="cut the original to the smaller size",
-        )
-    rotary = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
-    if kind != "bert" and rotary != "default":
-        raise BadInputError(
-            f"expected rotary positions of type default, got {rotary}",
-            hint="choose a model without scaled rotary positions",
-        )
+def class_of(model: Any) -> str:
+    """Return the class of transformers that a model is, or refuse one that cannot be cut."""
+    fields = model.config.to_dict()
+    refuse_other_family(fields)
+    return known_class(fields, tuple(each.__name__ for each in type(model).__mro__))
 
 
 def attention_parts(model: Any) -> list[AttentionParts]:
     """Return the maps of every attention layer of a supported model, in order."""
     config = model.config
-    refuse_unsupported(config)
+    refuse_other_family(config.to_dict())
     heads = config.num_attention_heads
     kv_heads = getattr(config, "num_key_value_heads", None) or heads
     theta = None if is_encoder(config) else config.rope_parameters["rope_theta"]
@@ -101,3 +79,8 @@ def attention_blocks(model: Any) -> Any:
     """Return the layers that hold attention, in order."""
     inner = model.base_model
     return inner.encoder.layer if is_encoder(model.config) else inner.layers
+
+
+def embedded(model: Any, batch: dict[str, Tensor]) -> Tensor:
+    """Return the last hidden states of an encoder, whatever head it has."""
+    return model.base_model(**batch).last_hidden_state

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.progress import SILENT, Progress, tracked
-from headwise.reduction.families import attention_blocks, block_maps
+from headwise.reduction.families import attention_blocks, block_maps, embedded, is_encoder
 
 #: The largest learning rate of AdamW; it falls to zero along half a cosine.
 RATE = 3e-4
@@ -75,10 +75,11 @@ def heal_model(
 def _distance(original: Any, made: Any, batch: dict[str, Tensor]) -> Tensor:
     device = next(made.parameters()).device
     batch = {name: each.to(device) for name, each in batch.items()}
+    if is_encoder(original.config):
+        with torch.no_grad():
+            target = embedded(original, batch)
+        return (embedded(made, batch) - target).square().mean()
     with torch.no_grad():
-        target = original(**batch)
-    found = made(**batch)
-    if hasattr(found, "logits"):
-        p, q = (each.logits.float().log_softmax(-1) for each in (target, found))
-        return nn.functional.kl_div(q, p, log_target=True, reduction="sum") / p[..., 0].numel()
-    return (found.last_hidden_state - target.last_hidden_state).square().mean()
+        expected = original(**batch).logits
+    p, q = (each.float().log_softmax(-1) for each in (expected, made(**batch).logits))
+    return nn.functional.kl_div(q, p, log_target=True, reduction="sum") / p[..., 0].numel()

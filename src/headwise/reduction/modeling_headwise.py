@@ -281,7 +281,17 @@ def _cut_class(name):
     return Cut
 
 
+HeadwiseLlamaModel = _cut_class("LlamaModel")
 HeadwiseLlamaForCausalLM = _cut_class("LlamaForCausalLM")
+HeadwiseMistralModel = _cut_class("MistralModel")
 HeadwiseMistralForCausalLM = _cut_class("MistralForCausalLM")
+HeadwiseQwen2Model = _cut_class("Qwen2Model")
 HeadwiseQwen2ForCausalLM = _cut_class("Qwen2ForCausalLM")
 HeadwiseBertModel = _cut_class("BertModel")
+HeadwiseBertForMaskedLM = _cut_class("BertForMaskedLM")
+HeadwiseBertForPreTraining = _cut_class("BertForPreTraining")
+HeadwiseBertForSequenceClassification = _cut_class("BertForSequenceClassification")
+HeadwiseBertForTokenClassification = _cut_class("BertForTokenClassification")
+HeadwiseBertForQuestionAnswering = _cut_class("BertForQuestionAnswering")
+HeadwiseBertForMultipleChoice = _cut_class("BertForMultipleChoice")
+HeadwiseBertForNextSentencePrediction = _cut_class("BertForNextSentencePrediction")

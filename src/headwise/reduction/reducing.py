@@ -12,27 +12,23 @@ import torch
 from headwise.devices import refuse_absent
 from headwise.errors import ParameterError
 from headwise.hugging_face.loading import (
-    find_source,
     from_pretrained,
     load_tokenizer,
     transformers,
 )
+from headwise.hugging_face.places import find_source
+from headwise.hugging_face.reducible import class_named
 from headwise.progress import SILENT, Progress
 from headwise.reduction.calibration import LayerMoments, calibrate, empty_moments
 from headwise.reduction.evaluation import (
-    Score,
-    embeddings,
+    Judge,
     measure_speed,
-    perplexity,
-    similarity_agreement,
-    token_losses,
 )
 from headwise.reduction.families import (
-    FAMILIES,
     Keys,
     attention_parts,
+    class_of,
     is_encoder,
-    refuse_unsupported,
 )
 from headwise.reduction.healing import heal_model
 from headwise.reduction.planning import (
@@ -47,10 +43,11 @@ from headwise.reduction.planning import (
 )
 from headwise.reduction.result import CurvePoint, Reduction
 from headwise.reduction.resuming import MomentsFile
-from headwise.reduction.saving import refuse_existing, save_model
+from headwise.reduction.saving import save_model
 from headwise.reduction.settings import CURVE, Settings
 from headwise.reduction.smaller_model import cut_model
 from headwise.reduction.texts import Sample, sample_text
+from headwise.whole_files import new_folder
 
 
 def reduce(
@@ -81,20 +78,21 @@ def reduce(
 
     Keys and values are cut where that changes the predictions least: the loss of every rank is
     predicted from second moments of keys, values and gradients on the text, and the budget is
-    divided over all layers exactly. The end of the text is kept apart to judge the result. Pass
+    divided over all layers exactly. The end of the text is kept apart to judge the result: by
+    perplexity, or for an encoder by embedding similarities. The task head of a BERT is kept. Pass
     one budget: ``kv_bytes``, ``params``, ``keep`` or ``rank``.
 
     Args:
-        model: A folder, a GGUF file, a hub id, or a model.
+        model: A folder, a GGUF file, a hub id, or a model: a Llama, Mistral, Qwen2 or BERT.
         text: The text to calibrate and to judge on.
-        kv_bytes: Bytes of KV cache for each token in all layers, or a share such as "50%".
+        kv_bytes: Bytes of keys and values for each token in all layers, or a share as "50%".
         params: Parameters of the attention layers, or a share as "50%".
-        keep: The share of the weighted energy that every part keeps.
+        keep: The share of its weighted squared singular values that every cut matrix keeps.
         rank: One rank for all heads.
         keys: How a decoder's keys are cut: "latent" (default) caches a vector of a lower rank and
             restores the keys from it; "rotated" caches it after the rotation and restores
             nothing, which loses more and decodes faster; "pairs" drops rotation pairs.
-        only: Cut "keys" or "values" alone; the budget counts these alone.
+        only: Cut "keys" and their queries, or "values", alone; the budget counts these alone.
         step: Ranks are multiples of it.
         tokens: Tokens to calibrate on, at most; 8,192 for decoders and 16,384 for encoders by
             default.
@@ -159,7 +157,7 @@ def _reduced(
 ) -> Reduction:
     """Calibrate, plan, cut and save."""
     refuse_absent(asked.device)
-    folder = None if out is None else refuse_existing(out)
+    folder = None if out is None else new_folder(out)
     original, tokenizer = _loaded(model, tokenizer)
     original.to(asked.device)
     sample = _sample(original, tokenizer, text, asked)
@@ -203,7 +201,7 @@ class _Work:
         if asked.heal:
             text = self.sample.healing
             heal_model(original, made, text, steps=asked.heal, seed=asked.seed, progress=progress)
-        judge = _Judge(original, self.sample)
+        judge = Judge(original, self.sample)
         timed = asked.context and not is_encoder(original.config)
         return Reduction(
             model=made,
@@ -220,6 +218,7 @@ class _Work:
             curve=tuple(self.point(judge, share) for share in asked.curve),
             healed=asked.heal,
             folder=None if folder is None else str(folder),
+            architecture=class_of(original),
         )
 
     @property
@@ -232,7 +231,7 @@ class _Work:
         asked = self.asked
         return plan(self.curves, budget, itemsize=self.itemsize, step=asked.step, only=asked.only)
 
-    def point(self, judge: _Judge, share: float) -> CurvePoint:
+    def point(self, judge: Judge, share: float) -> CurvePoint:
         """Return the score at another budget, without healing."""
         cuts = self.plan(Budget(kv_bytes=f"{100 * share}%"))
         made = cut_model(self.original, self.curves, cuts)
@@ -301,12 +300,11 @@ def _loaded(model: Any, tokenizer: Any) -> tuple[Any, Any]:
     if isinstance(model, torch.nn.Module):
         if tokenizer is None:
             raise ParameterError("expected a tokenizer for a model, got none", hint="pass one")
-        refuse_unsupported(model.config)
+        class_of(model)
         return model.eval(), tokenizer
     source, library = find_source(model), transformers()
     config = from_pretrained(source, library.AutoConfig)
-    refuse_unsupported(config)
-    kind = getattr(library, FAMILIES[config.model_type])
+    kind = getattr(library, class_named(config.to_dict()))
     found = from_pretrained(source, kind, dtype=torch.float32)
     return found.eval(), tokenizer or load_tokenizer(source)
 
@@ -325,24 +323,6 @@ def _kind(config: Any, keys: Keys | None, budget: Budget) -> Keys:
             hint="leave keys out for the best choice",
         )
     return keys
-
-
-class _Judge:
-    """Scores models on the held-out text; the original is scored once."""
-
-    def __init__(self, original: Any, sample: Sample) -> None:
-        self.original, self.sample = original, sample
-        self.encoder = is_encoder(original.config)
-        if self.encoder:
-            self.reference = embeddings(original, sample.held_out)
-            self.before = Score("similarity", 1.0, 0.0)
-        else:
-            self.before = perplexity(token_losses(original, sample.held_out))
-
-    def score(self, made: Any) -> Score:
-        if self.encoder:
-            return similarity_agreement(self.reference, embeddings(made, self.sample.held_out))
-        return perplexity(token_losses(made, self.sample.held_out))
 
 
 def _count(model: Any) -> int:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headwise.reduction.evaluation import Score
     from headwise.reduction.result import Reduction
+    from headwise.report import Table
+
+#: What a score is called for people.
+SCORES = {"similarity": "rank correlation of similarities"}
+
+#: How the keys of a decoder are cut.
+KEYS = {
+    "full": "not cut",
+    "latent": "a vector of lower rank is cached for all key heads, and keys are restored from it",
+    "rotated": "a vector of lower rank is cached for all key heads, after rotation",
+    "pairs": "some rotation pairs are dropped",
+}
 
 
 def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
@@ -24,15 +37,14 @@ def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
         >>> len(reduction_rows(found)) > 1
         True
     """
-    rows = [
-        (
-            found.before.name,
-            f"{found.before.value:.4g} ± {found.before.error:.2g}",
-            f"{found.after.value:.4g} ± {found.after.error:.2g}",
-        ),
-        ("KV bytes per token", *(f"{each:,}" for each in found.kv_bytes)),
-        ("parameters", *(f"{each:,}" for each in found.parameters)),
-    ]
+    rows = [(SCORES.get(found.before.name, found.before.name), *map(_score, _scores(found)))]
+    if found.cached:
+        rows.append(("KV bytes per token", *(f"{each:,}" for each in found.kv_bytes)))
+    else:
+        whole, means = (found.whole.rank, found.whole.value_rank), found.mean_ranks
+        for name, before, after in zip(("query-key", "value"), whole, means, strict=True):
+            rows.append((f"{name} rank, mean of layers", str(before), f"{after:.4g}"))
+    rows.append(("parameters", *(f"{each:,}" for each in found.parameters)))
     if found.speed is not None:
         context = found.speed[0].context
         rows += [
@@ -46,28 +58,102 @@ def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
     return [(name, before, after) for name, before, after in rows]
 
 
+def rank_table(found: Reduction) -> Table:
+    """Return the ranks of every layer; only a decoder's keys can be cut in several ways.
+
+    Args:
+        found: The reduction.
+
+    Returns:
+        One row for each layer.
+
+    Example:
+        >>> from headwise.reduction import Cut, Reduction, Score
+        >>> score, cut = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
+        >>> found = Reduction(None, (cut,), cut, 0.1, score, score, (256, 128), (900, 700))
+        >>> rank_table(found).columns
+        ('layer', 'keys', 'key rank', 'value rank')
+    """
+    from headwise.report import Table
+
+    ranks = [(str(cut.rank), str(cut.value_rank)) for cut in found.cuts]
+    if not found.cached:
+        rows = tuple((str(layer), *each) for layer, each in enumerate(ranks))
+        return Table(("layer", "query-key rank", "value rank"), rows)
+    kinds = [cut.keys for cut in found.cuts]
+    rows = tuple(
+        (str(layer), kind, *each)
+        for layer, (kind, each) in enumerate(zip(kinds, ranks, strict=True))
+    )
+    return Table(("layer", "keys", "key rank", "value rank"), rows)
+
+
+def reduction_words(found: Reduction) -> list[str]:
+    """Return the answer in one sentence, then what its words mean.
+
+    Args:
+        found: The reduction.
+
+    Returns:
+        Sentences without line breaks; the first is the answer.
+
+    Example:
+        >>> from headwise.reduction import Cut, Reduction, Score
+        >>> score, cut = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
+        >>> found = Reduction(None, (cut,), cut, 0.1, score, score, (256, 128), (900, 700))
+        >>> reduction_words(found)[0]
+        'a model keeps 50% of its KV cache: perplexity 20 ± 0.5 before, 20 ± 0.5 after.'
+    """
+    before, after = map(_score, _scores(found))
+    if found.cached:
+        share = found.kv_bytes[1] / found.kv_bytes[0]
+        lines = [
+            f"{found.name} keeps {share:.0%} of its KV cache: perplexity {before} before, {after} "
+            "after.",
+            "Perplexity: exp of the mean loss on held-out text; lower is better.",
+        ]
+        kinds = sorted({cut.keys for cut in found.cuts})
+        lines += [f"keys: {kind} = {KEYS[kind]}." for kind in kinds if kind in KEYS]
+    else:
+        rank, value_rank = found.mean_ranks
+        lines = [
+            f"{found.name} keeps query-key rank {rank:.4g} of {found.whole.rank} and value rank "
+            f"{value_rank:.4g} of {found.whole.value_rank}: its embedding similarities have rank "
+            f"correlation {after} with the original's.",
+            "Rank correlation: Spearman's, over the cosine similarities of all pairs of held-out "
+            "sequences; 1 is the same order as before.",
+            "An encoder is judged by these similarities alone: test a task head on its own task.",
+        ]
+        if "For" in found.architecture:
+            lines.append(f"The result is a {found.architecture} with the original's task head.")
+    return lines
+
+
+def _scores(found: Reduction) -> tuple[Score, Score]:
+    return found.before, found.after
+
+
+def _score(score: Score) -> str:
+    """Say a score with its error; that of the original's similarities is known."""
+    known = score.name == "similarity" and score.error == 0
+    return f"{score.value:.4g}" if known else f"{score.value:.4g} ± {score.error:.2g}"
+
+
 def reduction_page(found: Reduction) -> str:
-    """Return an HTML page: the table, the curve and the ranks of every layer."""
+    """Return an HTML page: the answer, the table, the curve and the ranks of every layer."""
     from headwise.report import Section, Table, inline_svg, page
 
-    share = found.kv_bytes[1] / found.kv_bytes[0]
+    answer, *words = reduction_words(found)
     table = Table(("", "before", "after"), tuple(reduction_rows(found)))
-    cuts = Table(
-        ("layer", "keys", "key rank", "value rank"),
-        tuple(
-            (str(layer), cut.keys, str(cut.rank), str(cut.value_rank))
-            for layer, cut in enumerate(found.cuts)
-        ),
-    )
-    sections = [Section("Ranks", (), (_ranks(found),), (cuts,))]
+    sections = [Section("Before and after", tuple(words), (), (table,))]
     if found.curve:
-        sections.insert(0, Section("Score against size", (), (inline_svg(score_figure(found)),)))
-    lead = f"{share:.0%} of the KV cache is left, with ranks chosen layer by layer."
-    return page(f"Reduction of {found.name}", lead, sections, summary=table)
+        sections.append(Section("Score against size", (), (inline_svg(score_figure(found)),)))
+    sections.append(Section("Ranks", (), (_ranks(found),), (rank_table(found),)))
+    return page(f"Reduction of {found.name}", answer, sections)
 
 
 def score_figure(found: Reduction) -> Any:
-    """Draw the score on held-out text against the share of KV bytes."""
+    """Draw the score on held-out text against the share of keys and values that is left."""
     from headwise.report import Curve, Line, Panel, draw
 
     own = (found.kv_bytes[1] / found.kv_bytes[0], found.after)
@@ -80,7 +166,9 @@ def score_figure(found: Reduction) -> Any:
         points.sort(key=lambda point: point[0])
         line = Line(tuple(100 * share for share, _ in points), tuple(s.value for _, s in points))
         curves.append(Curve(name, line, spread=tuple(score.error for _, score in points)))
-    panel = Panel("held-out text", "KV bytes, % of the original", found.before.name, tuple(curves))
+    size = "KV bytes" if found.cached else "dimensions of keys and values"
+    score = SCORES.get(found.before.name, found.before.name)
+    panel = Panel("held-out text", f"{size}, % of the original", score, tuple(curves))
     return draw([panel])
 
 
@@ -103,7 +191,12 @@ def _ranks(found: Reduction) -> str:
                 colour = "black" if shares[row][layer] > 0.6 else "white"
                 axes.text(layer, row, rank, ha="center", va="center", color=colour, fontsize=6)
         axes.set(xlabel="layer", yticks=[0, 1], title="Ranks; colour: share of the original's")
-        axes.set_yticklabels([f"keys, of {whole[0]}", f"values, of {whole[1]}"])
+        axes.set_yticklabels(
+            [
+                f"{'keys' if found.cached else 'queries, keys'}, of {whole[0]}",
+                f"values, of {whole[1]}",
+            ]
+        )
         axes.grid(visible=False)
         figure.colorbar(image)
         figure.tight_layout()

@@ -10,6 +10,7 @@ from typing import Any
 
 from headwise.reduction.evaluation import Score, Speed
 from headwise.reduction.planning import Cut
+from headwise.reduction.saving import auto_class
 from headwise.report.results import Drawable, Tabular
 
 
@@ -19,7 +20,7 @@ class CurvePoint:
 
     Attributes:
         share: The share of the original's KV bytes.
-        kv_bytes: Bytes of KV cache for each token.
+        kv_bytes: Bytes of keys and values for each token.
         predicted: The predicted loss.
         score: The score on held-out text.
     """
@@ -42,13 +43,15 @@ class Reduction(Tabular, Drawable):
             the normalised output over the tokens of a sequence (encoders).
         before: Score of the original on held-out text.
         after: Score of the cut model on the same text.
-        kv_bytes: Bytes of KV cache for each token, before and after.
+        kv_bytes: Bytes of keys and values for each token, before and after: what a decoder caches.
+            An encoder caches nothing.
         parameters: Parameters of the whole model, before and after.
         speed: Times before and after; None for encoders.
         curve: Scores at other budgets, if asked for.
         healed: Steps of healing.
         folder: Where the model was saved, if anywhere.
         name: What the model is called: the last part of its path, or its class.
+        architecture: The class of transformers that was cut, with its task head.
 
     ``to_frame`` has a row for each layer: ``layer``, and the fields of ``Cut``. ``plot`` draws the
     score against the share of KV bytes: the original, the cut, and the curve.
@@ -75,11 +78,31 @@ class Reduction(Tabular, Drawable):
     healed: int = 0
     folder: str | None = None
     name: str = "a model"
+    architecture: str = ""
 
     def __repr__(self) -> str:
         share = self.kv_bytes[1] / self.kv_bytes[0]
+        of = "KV bytes" if self.cached else "keys and values"
         score = f"{self.before.name} {self.before.value:.4g} before, {self.after.value:.4g} after"
-        return f"Reduction({len(self.cuts)} layers, {share:.0%} of the KV bytes, {score})"
+        return f"Reduction({len(self.cuts)} layers, {share:.0%} of the {of}, {score})"
+
+    @property
+    def cached(self) -> bool:
+        """Whether the model is a decoder, which keeps a KV cache."""
+        return self.whole.keys != "factors"
+
+    @property
+    def mean_ranks(self) -> tuple[float, float]:
+        """Mean rank of queries and keys, and of values, over the layers."""
+        count = len(self.cuts)
+        return sum(cut.rank for cut in self.cuts) / count, sum(
+            cut.value_rank for cut in self.cuts
+        ) / count
+
+    @property
+    def loaded_by(self) -> str:
+        """The Auto class of transformers that loads the written folder."""
+        return auto_class(self.architecture)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for layer, cut in enumerate(self.cuts):

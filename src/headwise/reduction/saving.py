@@ -8,20 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from headwise.errors import BadInputError
+from headwise.hugging_face.reducible import ENCODERS
+from headwise.whole_files import new_folder
 
 #: The file that plain transformers runs with ``trust_remote_code``.
 MODELING = Path(__file__).with_name("modeling_headwise.py")
-
-
-def refuse_existing(folder: str | Path) -> Path:
-    """Return the folder as a path, if nothing is there yet."""
-    folder = Path(folder)
-    if folder.exists():
-        raise BadInputError(
-            f"expected a folder that does not exist, got {str(folder)!r}",
-            hint="choose another name",
-        )
-    return folder
 
 
 def save_model(model: Any, folder: str | Path, tokenizer: Any = None) -> Path:
@@ -44,9 +35,9 @@ def save_model(model: Any, folder: str | Path, tokenizer: Any = None) -> Path:
         >>> save_model(None, ".")
         Traceback (most recent call last):
         ...
-        headwise.errors.BadInputError: expected a folder that does not exist, got '.'; ...
+        headwise.errors.BadInputError: the folder . exists already; choose another name
     """
-    folder = refuse_existing(folder)
+    folder = new_folder(folder)
     beside = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(beside, ignore_errors=True)
     if getattr(model.config, "quantization_config", None) is not None:
@@ -97,6 +88,15 @@ def load(folder: str | Path, **named: Any) -> Any:
     return kind.from_pretrained(folder, local_files_only=True, **named).eval()
 
 
+def auto_class(base: str) -> str:
+    """Return the Auto class that loads a cut model of this class.
+
+    >>> auto_class("BertForMaskedLM")
+    'AutoModelForMaskedLM'
+    """
+    return ENCODERS.get(base, "AutoModelForCausalLM")
+
+
 def forget_quantisation(model: Any) -> None:
     """Make a model from a GGUF file an ordinary one: its weights are unpacked already."""
     del model.config.quantization_config
@@ -114,7 +114,8 @@ def _fields(config: Path) -> dict[str, Any]:
 
 def _name_the_code(config: Path, base: str) -> None:
     fields = _fields(config)
-    auto = "AutoModel" if base == "BertModel" else "AutoModelForCausalLM"
-    fields["auto_map"] = {auto: f"{MODELING.stem}.Headwise{base}"}
+    bare = f"{base.partition('For')[0].removesuffix('Model')}Model"
+    classes = {"AutoModel": bare, auto_class(base): base}
+    fields["auto_map"] = {auto: f"{MODELING.stem}.Headwise{name}" for auto, name in classes.items()}
     fields["architectures"] = [f"Headwise{base}"]
     config.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from headwise.reduction.families import (
-    FAMILIES,
     SHARED,
     AttentionParts,
     attention_blocks,
     attention_parts,
     block_maps,
+    class_of,
 )
 from headwise.reduction.maps import QueryKeyMaps, ValueMaps, write_maps
 from headwise.reduction.planning import Cut, LayerCurves
@@ -44,7 +44,7 @@ def cut_model(model: Any, curves: Sequence[LayerCurves], cuts: Sequence[Cut]) ->
     made = copy.deepcopy(model)
     made.config.headwise = {
         "format": FORMAT,
-        "base": FAMILIES[model.config.model_type],
+        "base": class_of(model),
         "layers": [asdict(cut) for cut in cuts],
     }
     kept = next(model.parameters())

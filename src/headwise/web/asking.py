@@ -197,9 +197,8 @@ def _name_of(files: list[Upload]) -> str:
 
 def _laid_out(files: list[Upload], folder: Path) -> tuple[Any, dict[str, Any] | None]:
     """Write what was dropped under names of our own, and say what it is."""
-    from headwise.arrays.formats import ARRAYS
     from headwise.data.images import PICTURES
-    from headwise.data.text import TEXTS
+    from headwise.endings import ARRAYS, TEXTS
 
     if len(files) > MOST_FILES:
         raise BadInputError(
