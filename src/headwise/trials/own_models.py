@@ -15,10 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim.lr_scheduler import LambdaLR
 
+from headwise.data.named_functions import seeded
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry
 from headwise.trials.constants import constant_loss
 from headwise.trials.prediction import refuse_one_seed
+from headwise.trials.race import looks
 from headwise.whole_files import read_checkpoint, write_checkpoint
 
 #: One batch: what the model takes, and what it should answer.
@@ -38,7 +40,8 @@ class OwnTraining:
         rate: The largest learning rate of AdamW; it rises over 5 % of the steps, then falls to
             zero along a cosine.
         seeds: Seeds of weights and data order, two or more.
-        validation: How many batches are set aside for the score; they come first.
+        validation: How many batches are set aside; they come first. Short trainings use fewer of
+            them for the score, see ``scored``.
         device: Where to train.
 
     Example:
@@ -55,6 +58,15 @@ class OwnTraining:
     def __post_init__(self) -> None:
         refuse_one_seed(len(self.seeds))
 
+    @property
+    def scored(self) -> int:
+        """How many of the batches set aside a look uses: the first ones, the same in every look.
+
+        All looks together use at most as many batches as there are steps, but at least one each.
+        A pass without gradient takes a third to a half of a step, so training takes longer.
+        """
+        return max(1, min(self.validation, self.steps // len(looks(self.steps))))
+
     def sizes(self) -> dict[str, Any]:
         """Everything but the device, by name."""
         return {name: value for name, value in vars(self).items() if name != "device"}
@@ -70,13 +82,14 @@ class OwnRunner:
         self,
         candidates: Mapping[str, HeadGeometry],
         build: Callable[[HeadGeometry], nn.Module],
-        batches: Callable[[int], Iterable[Pair]],
+        batches: Callable[..., Iterable[Pair]],
         training: OwnTraining,
         *,
         seeds: Sequence[int] = (),
         folder: Path | None = None,
     ) -> None:
-        self.candidates, self.build, self.batches = dict(candidates), build, batches
+        self.candidates, self.build = dict(candidates), build
+        self.batches = seeded(batches, getattr(batches, "__name__", "batches"))
         self.training, self.folder = training, folder
         self.seeds = tuple(seeds or training.seeds)
         self.runs: dict[tuple[str, int], _OwnRun] = {}
@@ -142,7 +155,7 @@ class OwnRunner:
                     f"got {type(pair).__name__}",
                     hint="yield (inputs, targets)",
                 )
-        return found
+        return found[: self.training.scored]
 
     def _counted(self) -> dict[str, int]:
         """Parameters of each candidate; equal counts for unequal geometries give it away."""

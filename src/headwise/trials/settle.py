@@ -132,7 +132,7 @@ def trial(
 
 def trial_of(
     build: Callable[[HeadGeometry], nn.Module] | str,
-    batches: Callable[[int], Iterable[Pair]] | str,
+    batches: Callable[..., Iterable[Pair]] | str,
     candidates: Sequence[HeadGeometry],
     *,
     steps: int,
@@ -151,13 +151,16 @@ def trial_of(
         build: Returns a new model of a geometry; torch's random generator is seeded before.
             Like ``batches``, a function or its name as PACKAGE:FUNCTION.
         batches: Returns pairs of inputs and targets, in the same order for the same seed.
-            Iterables that end are started again.
+            Iterables that end are started again. A function without parameters gives every seed
+            the same data in the same order.
         candidates: Geometries to compare.
         steps: The full length of training that the answer is about.
         rate: Largest learning rate of AdamW; it rises over 5 % of the steps, then falls to zero
             along a cosine.
         seeds: The number of seeds of weights and data order, or the seeds; two or more.
-        validation: How many batches are set aside for the score; they come first.
+        validation: How many batches are set aside for the score; they come first. If there are
+            fewer than 16 steps for each, only the first of them are scored, the same for all
+            candidates, so that scoring never takes longer than training.
         device: "cpu" or "cuda".
         minutes: Time limit; the answer then rests on extrapolation.
         folder: Where to keep checkpoints. A trial that was stopped goes on from there.
