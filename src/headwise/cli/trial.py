@@ -31,14 +31,20 @@ Source = Annotated[
     str | None,
     typer.Argument(
         metavar="SOURCE",
-        help="digits, a file of images (b, c, side, side), ids or text, a folder of images or "
-        "texts with a subfolder for each class, or PACKAGE:FUNCTION.",
+        help="digits, a file of images (b, c, side, side), vectors (b, n, c), ids or text, a "
+        "folder of images or texts with a subfolder for each class, or PACKAGE:FUNCTION.",
     ),
 ]
-Labels = Annotated[Path | None, typer.Option("--labels", help="A file of class numbers (b).")]
+Labels = Annotated[
+    Path | None,
+    typer.Option("--labels", help="A file of class numbers, or of numbers to predict (b)."),
+]
 Task = Annotated[
-    Literal["classify", "next-token"] | None,
-    typer.Option("--task", help="What to train for; next-token takes text without labels."),
+    Literal["classify", "regress", "next-token"] | None,
+    typer.Option(
+        "--task",
+        help="What to train for; regress predicts a number, next-token takes text without labels.",
+    ),
 ]
 Build = Annotated[
     str | None,

@@ -71,12 +71,14 @@ def trial(
     with the worse predicted scores stops. Those that are left train with the other seeds too.
 
     Args:
-        source: Any source that ``advise`` takes, of images (b, channels, side, side), token ids
-            (b, n) or (n), or texts. Subfolders of a folder, and whole numbers beside the inputs of
-            batches, are classes.
+        source: Any source that ``advise`` takes, of images (b, channels, side, side), vectors
+            (b, n, c), token ids (b, n) or (n), or texts. Subfolders of a folder, and whole numbers
+            beside the inputs of batches, are classes.
         labels: Class numbers (b), a file of them, or names of classes, if the source has none.
-            Text and ids without labels are predicted token by token.
-        task: "classify" or "next-token"; by default "classify" if there are labels.
+            For regression one floating-point number for each input. Text and ids without labels
+            are predicted token by token.
+        task: "classify", "regress" or "next-token"; by default "classify" if labels are whole
+            numbers, and "regress" if they have fractions.
         width: Width of the built-in model.
         depth: Its number of layers.
         patch: Side of the square patches that images are cut into; by default up to 4, so that an
