@@ -222,4 +222,8 @@ def _show(found: Trial, html: Path | None, plot: Path | None, as_json: bool) -> 
     if as_json:
         print_json(found.as_json())
     else:
-        screen().print(str(found), soft_wrap=True)
+        from headwise.trials.render import text
+        from headwise.trials.result import MOST_COLUMNS
+
+        console = screen()
+        console.print(text(found, min(MOST_COLUMNS, console.width)), soft_wrap=True)
