@@ -144,9 +144,10 @@ class Told(NoProgress):
         self.items.append(item)
 
 
-def test_a_line_of_progress_fits_80_columns():
+def test_a_line_of_progress_fits_100_columns():
     told = Told()
     others = OneSeed(1)
-    race(OneSeed(0), NAMES, 800, Limits(progress=told), Repeats(2, lambda: others))
-    lines = [f"headwise: {told.task}: 1234/2400 done, 1:20 left, {item}" for item in told.items]
-    assert max(map(len, lines)) <= 80 and any("seeds 2-3, step" in line for line in lines)
+    race(OneSeed(0), NAMES, 80_000, Limits(progress=told), Repeats(2, lambda: others))
+    begin = f"headwise: {told.task}: 102345/240000 done, 1 h 20 min left"
+    lines = [f"{begin}, {item}" for item in told.items]
+    assert max(map(len, lines)) <= 100 and any("seeds 2-3, step" in line for line in lines)

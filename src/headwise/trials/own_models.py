@@ -40,8 +40,8 @@ class OwnTraining:
         rate: The largest learning rate of AdamW; it rises over 5 % of the steps, then falls to
             zero along a cosine.
         seeds: Seeds of weights and data order, two or more.
-        validation: How many batches are set aside; they come first. Short trainings use fewer of
-            them for the score, see ``scored``.
+        validation: How many batches are set aside; they come first, and at most half of a pass
+            through an iterable that ends. Short trainings score on fewer, see ``scored``.
         device: Where to train.
 
     Example:
@@ -99,7 +99,8 @@ class OwnRunner:
     @property
     def constant(self) -> float:
         """The loss of the best constant prediction on the batches set aside."""
-        return constant_loss([targets for pairs in self.aside.values() for _, targets in pairs])
+        scored = [pairs[: self.training.scored] for pairs in self.aside.values()]
+        return constant_loss([targets for pairs in scored for _, targets in pairs])
 
     def train(self, names: Sequence[str], until: int) -> dict[str, list[float]]:
         """Train these candidates up to a step; their losses by seed."""
@@ -126,28 +127,34 @@ class OwnRunner:
         if key not in self.runs:
             torch.manual_seed(seed)
             model = self.build(self.candidates[name]).to(self.training.device)
-            data = itertools.islice(self._stream(seed), self.training.validation, None)
-            run = _OwnRun(model, data, self.aside[seed], self.training)
+            scored = self.aside[seed][: self.training.scored]
+            run = _OwnRun(model, self._stream(seed), scored, self.training)
             if self.folder is not None and self._path(key).exists():
                 run.resume(self._path(key))
             self.runs[key] = run
         return self.runs[key]
 
     def _stream(self, seed: int) -> Iterator[Pair]:
-        """Batches without end: an iterable that ends is started again."""
+        """Batches to train on, without end: in every pass those that are set aside are left out."""
         while True:
             empty = True
-            for pair in self.batches(seed):
+            for pair in itertools.islice(self.batches(seed), len(self.aside[seed]), None):
                 empty = False
                 yield pair
             if empty:
                 raise BadInputError(
-                    f"expected batches from batches({seed}), got none",
-                    hint="yield pairs of inputs and targets",
+                    f"expected the same batches each time batches({seed}) is called, got fewer",
+                    hint="return a new iterable from every call",
                 )
 
     def _set_aside(self, seed: int) -> list[Pair]:
-        found = list(itertools.islice(self._stream(seed), self.training.validation))
+        most = self.training.validation
+        found = list(itertools.islice(self.batches(seed), most + 1))
+        if len(found) < 2:
+            raise BadInputError(
+                f"expected batches from batches({seed}), at least 2, got {len(found) or 'none'}",
+                hint="yield pairs of inputs and targets: some to train on, some for the score",
+            )
         for pair in found:
             if not (isinstance(pair, tuple | list) and len(pair) == 2):
                 raise BadInputError(
@@ -155,7 +162,7 @@ class OwnRunner:
                     f"got {type(pair).__name__}",
                     hint="yield (inputs, targets)",
                 )
-        return found[: self.training.scored]
+        return found[: most if len(found) > most else len(found) // 2]
 
     def _counted(self) -> dict[str, int]:
         """Parameters of each candidate; equal counts for unequal geometries give it away."""

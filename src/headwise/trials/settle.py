@@ -153,8 +153,8 @@ def trial_of(
         build: Returns a new model of a geometry; torch's random generator is seeded before.
             Like ``batches``, a function or its name as PACKAGE:FUNCTION.
         batches: Returns pairs of inputs and targets, in the same order for the same seed.
-            Iterables that end are started again. A function without parameters gives every seed
-            the same data in the same order.
+            Iterables that end are started again, without those set aside. A function without
+            parameters gives every seed the same data in the same order.
         candidates: Geometries to compare.
         steps: The full length of training that the answer is about.
         rate: Largest learning rate of AdamW; it rises over 5 % of the steps, then falls to zero
