@@ -125,7 +125,7 @@ def test_the_answer_fits_the_screen(width, learned):
     wide = replace(FIRST, geometry=WIDE, parameters=12_345_678, cache_bytes=65_536, steps=10)
     changed = {"entrants": (wide, SECOND), "full": 100_000, "steps": (10,), "finished": False}
     found = trial_of_two(**changed, constant=0.9 if learned else 0.01)
-    lines = render.text(found, width).splitlines()
+    lines = found.text(width).splitlines()
     assert max(map(len, lines)) <= width
     assert sum("Pareto front" in line and "geometry" in line for line in lines) == 1
     assert sum(line.startswith("128 x 16/128 ") for line in lines) >= 1

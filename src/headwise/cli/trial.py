@@ -52,7 +52,7 @@ Build = Annotated[
 ]
 Batches = Annotated[
     str | None,
-    typer.Option("--batches", help="PACKAGE:FUNCTION from a seed to (inputs, targets) pairs."),
+    typer.Option("--batches", help="PACKAGE:FUNCTION that yields (inputs, targets), from a seed."),
 ]
 Candidates = Annotated[
     str | None,
@@ -63,6 +63,9 @@ Candidates = Annotated[
     ),
 ]
 
+
+#: The most columns of an answer.
+MOST_COLUMNS = 100
 
 #: What is asked of ``headwise.trial_of``; the other options concern built-in models.
 OWN_MODELS = ("build", "batches", "candidates", "steps", "rate", "seeds", "minutes", "folder")
@@ -146,10 +149,12 @@ def trial(
     """Train head geometries side by side on your data and say which is best.
 
     A geometry is a number of heads and their rank. After each round those that are unlikely to win
-    stop. Pass SOURCE, or --build and --batches for your own model.
+    stop. With SOURCE a small built-in model of --depth layers trains; for your own model pass
+    --build and --batches.
 
     \b
     headwise trial digits --candidates 16x4,1x64 --steps 400
+    headwise trial sensors.npy --labels labels.npy --width 96
     headwise trial text.txt --task next-token --width 128
     """
     asked = dict(locals())  # every option; trial and trial_of have parameters of the same names
@@ -222,8 +227,5 @@ def _show(found: Trial, html: Path | None, plot: Path | None, as_json: bool) -> 
     if as_json:
         print_json(found.as_json())
     else:
-        from headwise.trials.render import text
-        from headwise.trials.result import MOST_COLUMNS
-
         console = screen()
-        console.print(text(found, min(MOST_COLUMNS, console.width)), soft_wrap=True)
+        console.print(found.text(min(MOST_COLUMNS, console.width)), soft_wrap=True)

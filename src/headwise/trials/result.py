@@ -142,8 +142,19 @@ class Trial:
         """
         return write_page(render.document(self), path)
 
+    def text(self, width: int = MOST_COLUMNS) -> str:
+        """Return the answer in lines of at most this width; a wide table becomes two.
+
+        Args:
+            width: The most characters of a line.
+
+        Returns:
+            The answer, the table, its legend and what a reader must know besides.
+        """
+        return render.text(self, width)
+
     def __str__(self) -> str:
-        return render.text(self, MOST_COLUMNS)
+        return self.text()
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values that JSON takes; what means nothing is None."""
