@@ -75,7 +75,7 @@ def test_the_figure_and_the_report_are_written(capsys, tmp_path):
         (["digits", "--plot", "curves.txt"], "ending in .png"),
         (
             ["digits", "--task", "translate"],
-            "'--task': 'translate' is not one of 'classify', 'next-token'",
+            "'--task': 'translate' is not one of 'classify', 'regress', 'next-token'",
         ),
     ],
 )
@@ -119,3 +119,15 @@ def test_an_empty_folder_and_a_report_that_is_a_folder_are_one_line(capsys, tmp_
     code, _, err = said(capsys, "digits", *SMALL, "--html", str(tmp_path))
     assert (code, len(err.splitlines())) == (1, 1)
     assert "it is a folder; pass the name" in err
+
+
+def test_a_file_of_vectors_is_tried_as_it_is_advised(capsys, tmp_path):
+    vectors = np.random.default_rng(0).standard_normal((60, 5, 3))
+    np.save(tmp_path / "sensors.npy", vectors)
+    np.save(tmp_path / "labels.npy", (vectors[:, 2, 0] > 0).astype(int))
+    np.save(tmp_path / "numbers.npy", vectors[:, 2, 0])
+    for labels, measure in (("labels.npy", "error rate"), ("numbers.npy", "relative error")):
+        files = (str(tmp_path / "sensors.npy"), "--labels", str(tmp_path / labels))
+        code, out, err = said(capsys, *files, "--width", "8", "--steps", "8", "--json")
+        assert code == 0, err
+        assert json.loads(out)["measure"] == measure

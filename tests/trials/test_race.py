@@ -188,4 +188,4 @@ def test_progress_names_the_seed_and_the_step():
     others = OneSeed(1)
     race(OneSeed(0), NAMES, 800, Limits(progress=told), Repeats(1, lambda: others))
     assert told.items[0].startswith("seed 1 of 2, step ")
-    assert told.items[-1] == "seed 2 of 2, step 800 of 800, 2 candidates"
+    assert told.items[-1] == "seed 2 of 2, step 800/800, 2 running"

@@ -173,7 +173,7 @@ def test_a_candidate_that_leaves_changes_nothing_for_those_that_stay():
     [
         (IMAGES, LABELS[:5], "expected 40 class numbers"),
         (IMAGES, LABELS.float(), "type float32"),
-        (IMAGES[0], LABELS, "expected images"),
+        (IMAGES[0, 0], LABELS, "expected images"),
         (IMAGES, torch.zeros(40, dtype=torch.int64), "2 classes"),
         (IMAGES * torch.nan, LABELS, "expected a finite score"),
     ],

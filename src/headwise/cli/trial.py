@@ -31,14 +31,20 @@ Source = Annotated[
     str | None,
     typer.Argument(
         metavar="SOURCE",
-        help="digits, a file of images (b, c, side, side), ids or text, a folder of images or "
-        "texts with a subfolder for each class, or PACKAGE:FUNCTION.",
+        help="digits, a file of images (b, c, side, side), vectors (b, n, c), ids or text, a "
+        "folder of images or texts with a subfolder for each class, or PACKAGE:FUNCTION.",
     ),
 ]
-Labels = Annotated[Path | None, typer.Option("--labels", help="A file of class numbers (b).")]
+Labels = Annotated[
+    Path | None,
+    typer.Option("--labels", help="A file of class numbers, or of numbers to predict (b)."),
+]
 Task = Annotated[
-    Literal["classify", "next-token"] | None,
-    typer.Option("--task", help="What to train for; next-token takes text without labels."),
+    Literal["classify", "regress", "next-token"] | None,
+    typer.Option(
+        "--task",
+        help="What to train for; regress predicts a number, next-token takes text without labels.",
+    ),
 ]
 Build = Annotated[
     str | None,
@@ -46,7 +52,7 @@ Build = Annotated[
 ]
 Batches = Annotated[
     str | None,
-    typer.Option("--batches", help="PACKAGE:FUNCTION from a seed to (inputs, targets) pairs."),
+    typer.Option("--batches", help="PACKAGE:FUNCTION that yields (inputs, targets), from a seed."),
 ]
 Candidates = Annotated[
     str | None,
@@ -57,6 +63,9 @@ Candidates = Annotated[
     ),
 ]
 
+
+#: The most columns of an answer.
+MOST_COLUMNS = 100
 
 #: What is asked of ``headwise.trial_of``; the other options concern built-in models.
 OWN_MODELS = ("build", "batches", "candidates", "steps", "rate", "seeds", "minutes", "folder")
@@ -140,10 +149,12 @@ def trial(
     """Train head geometries side by side on your data and say which is best.
 
     A geometry is a number of heads and their rank. After each round those that are unlikely to win
-    stop. Pass SOURCE, or --build and --batches for your own model.
+    stop. With SOURCE a small built-in model of --depth layers trains; for your own model pass
+    --build and --batches.
 
     \b
     headwise trial digits --candidates 16x4,1x64 --steps 400
+    headwise trial sensors.npy --labels labels.npy --width 96
     headwise trial text.txt --task next-token --width 128
     """
     asked = dict(locals())  # every option; trial and trial_of have parameters of the same names
@@ -197,4 +208,5 @@ def _show(found: Trial, html: Path | None, plot: Path | None, as_json: bool) -> 
     if as_json:
         print_json(found.as_json())
     else:
-        screen().print(str(found), soft_wrap=True)
+        console = screen()
+        console.print(found.text(min(MOST_COLUMNS, console.width)), soft_wrap=True)

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
+from inspect import Signature, signature
 from pathlib import Path
 from typing import Any
 
-from headwise.errors import HeadwiseError, UnreadableFileError
+from headwise.errors import HeadwiseError, ParameterError, UnreadableFileError
 
 
 def function_named(name: str) -> Callable[..., Any]:
@@ -27,6 +28,41 @@ def function_named(name: str) -> Callable[..., Any]:
             hint="name a function",
         )
     return found
+
+
+def seeded(
+    function: Callable[..., Any], name: str, *, optional: bool = True
+) -> Callable[[int], Any]:
+    """Return a function of a seed that passes the seed on only where ``function`` takes one.
+
+    A parameter that has a default gets the seed if ``optional``, else it keeps its default.
+
+    >>> seeded(lambda seed: seed, "batches")(3), seeded(lambda: "none", "batches")(3)
+    (3, 'none')
+    """
+    try:
+        taken = signature(function)
+    except (TypeError, ValueError):  # written in C, without a signature
+        return function
+    if _fits(taken) and not (optional and (_fits(taken, 0) or _fits(taken, seed=0))):
+        return lambda seed: function()
+    if _fits(taken, 0):
+        return function
+    if _fits(taken, seed=0):
+        return lambda seed: function(seed=seed)
+    raise ParameterError(
+        f"expected {name} to take a seed or nothing, got {name}{taken}",
+        hint="give its other parameters defaults",
+    )
+
+
+def _fits(taken: Signature, *given: int, **named: int) -> bool:
+    """Whether a call with these arguments is possible."""
+    try:
+        taken.bind(*given, **named)
+    except TypeError:
+        return False
+    return True
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Classification of given samples: images, texts, anything with labels."""
+"""Given samples to learn from: images, texts, vectors, anything with labels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, mse_loss
 
 from headwise.data.tasks import Batch
 from headwise.errors import BadInputError
@@ -73,3 +73,15 @@ class Samples:
     def score(self, outputs: Tensor, *targets: Tensor) -> Tensor:
         """The share of right answers."""
         return (outputs.argmax(-1) == targets[0]).to(outputs.dtype).mean()
+
+
+class Numbers(Samples):
+    """Samples with a number each, which the model's single output should equal."""
+
+    def loss(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """The mean squared error."""
+        return mse_loss(outputs.squeeze(-1), targets[0])
+
+    def score(self, outputs: Tensor, *targets: Tensor) -> Tensor:
+        """The loss itself."""
+        return self.loss(outputs, *targets)

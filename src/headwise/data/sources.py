@@ -14,7 +14,7 @@ from torch import Tensor
 from headwise.arrays import read_array
 from headwise.data.batches import joined_batches
 from headwise.data.images import PICTURES, digits, evenly, image_files, refuse_channels_last
-from headwise.data.named_functions import function_named, own_code
+from headwise.data.named_functions import function_named, own_code, seeded
 from headwise.data.text import read_text
 from headwise.endings import TEXTS, is_there, refuse_missing_source
 from headwise.errors import UnreadableFileError
@@ -25,6 +25,9 @@ IMAGE_SIZE = 32
 
 #: Of two kinds of files in a folder, the rarer one is left out up to this share of the other.
 RARE = 0.1
+
+#: What a function that takes a seed gets, such as the ``batches`` of a trial.
+SOURCE_SEED = 0
 
 SourceKind = Literal["digits", "pictures", "text", "array", "batches", "function"]
 
@@ -67,8 +70,9 @@ def read_source(
     Args:
         source: "digits"; a file of an array, a text or an image; a folder of images or texts, in
             subfolders if there are classes (a few texts among images, or images among texts, are
-            left out); PACKAGE:FUNCTION; an array or tensor; a DataLoader, a
-            Dataset or other batches; text (a string with line breaks, or a list of strings).
+            left out); PACKAGE:FUNCTION, which gets the seed 0 if it takes one; an array or
+            tensor; a DataLoader, a Dataset or other batches; text (a string with line breaks, or
+            a list of strings).
         most: The most files of a folder, and samples of batches, that are read. Files are taken
             at equal distances through their sorted names, so that all subfolders are seen.
         size: The side that images are scaled to; 32 by default.
@@ -106,9 +110,9 @@ def _of_place(
         return Source("digits", called, known.images, labels=known.labels)
     refuse_missing_source(place)
     if not is_there(path):
-        function = function_named(called)
+        function = seeded(function_named(called), called, optional=False)
         with own_code(called):
-            found = _of_object(function(), most, called)
+            found = _of_object(function(SOURCE_SEED), most, called)
         return replace(found, kind="text" if found.texts else "function", name=called)
     ending = path.suffix.lower()
     if path.is_dir():

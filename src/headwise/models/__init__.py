@@ -1,6 +1,11 @@
 """Models with attention layers of any rank and any number of heads."""
 
-from headwise.models.classifiers import Images, TextClassifier, ViTClassifier
+from headwise.models.classifiers import (
+    Images,
+    TextClassifier,
+    VectorClassifier,
+    ViTClassifier,
+)
 from headwise.models.decoder import Decoder
 from headwise.models.incontext import InContextRegressor
 from headwise.models.neighbours import NeighbourEncoder, NeighbourShape
@@ -20,6 +25,7 @@ __all__ = [
     "Style",
     "TextClassifier",
     "UnitNorm",
+    "VectorClassifier",
     "ViTClassifier",
     "parameter_counts",
 ]

@@ -1,4 +1,4 @@
-"""Classify images and texts with an encoder stack."""
+"""Classify images, texts and sequences of vectors with an encoder stack."""
 
 from __future__ import annotations
 
@@ -139,3 +139,35 @@ class TextClassifier(nn.Module):
         encoded = self.stack(tokens, padding)
         real = padding.real.unsqueeze(-1)
         return self.readout((encoded * real).sum(1) / lengths.unsqueeze(-1))
+
+
+class VectorClassifier(nn.Module):
+    """A classifier of vectors: a linear embedding, and class scores from the mean over tokens.
+
+    With one class its output is a number, for regression.
+
+    Args:
+        stack: The encoder.
+        channels: The length of the vectors.
+        classes: The number of classes.
+        seed: The seed of the weights outside the stack.
+
+    Example:
+        >>> from headwise.attention import HeadGeometry
+        >>> stack = EncoderStack(HeadGeometry.standard(16, heads=4), depth=1, mlp_width=32)
+        >>> VectorClassifier(stack, channels=6, classes=3)(torch.zeros(2, 7, 6)).shape
+        torch.Size([2, 3])
+    """
+
+    def __init__(self, stack: EncoderStack, channels: int, classes: int, seed: int = 0) -> None:
+        super().__init__()
+        self.stack = stack
+        self.embedding = empty_linear(channels, stack.token_width, biased=True)
+        self.readout = empty_linear(stack.geometry.width, classes, biased=True)
+        drawn = FanIn(seed)
+        drawn.fill_input(self.embedding, "embedding")
+        drawn.fill_input(self.readout, "readout")
+
+    def forward(self, vectors: Float[Tensor, "b n c"]) -> Float[Tensor, "b k"]:
+        """Return class scores from the mean over tokens."""
+        return self.readout(self.stack(self.embedding(vectors)).mean(1))

@@ -32,6 +32,7 @@ from headwise.models import (
     InContextRegressor,
     NeighbourEncoder,
     TextClassifier,
+    VectorClassifier,
     ViTClassifier,
 )
 from headwise.models.incontext import interleaved
@@ -218,6 +219,16 @@ def _text_classifier(model: TextClassifier, stack: StackedStack) -> Stacked:
     return forward
 
 
+def _vector_classifier(model: VectorClassifier, stack: StackedStack) -> Stacked:
+    def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
+        maps, (vectors,) = Maps(parameters), inputs
+        rows = maps.linear("embedding", vectors.flatten(1, 2))
+        encoded = stack(maps.below("stack"), rows.unflatten(1, vectors.shape[1:3]))
+        return maps.linear("readout", encoded.mean(2))
+
+    return forward
+
+
 def _decoder(model: Decoder, stack: StackedStack) -> Stacked:
     def forward(parameters: Parameters, inputs: tuple[Tensor, ...]) -> Tensor:
         maps, (numbers,) = Maps(parameters), inputs
@@ -253,6 +264,7 @@ def _regressor(model: InContextRegressor, stack: StackedStack) -> Stacked:
 _KINDS: dict[type[nn.Module], Callable[..., Stacked]] = {
     ViTClassifier: _image_classifier,
     TextClassifier: _text_classifier,
+    VectorClassifier: _vector_classifier,
     Decoder: _decoder,
     InContextRegressor: _regressor,
     EncoderStack: _points,

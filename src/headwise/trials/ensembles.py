@@ -66,7 +66,8 @@ class EnsembleRunner:
                 ensemble.noise.prepare(step)
                 ensemble.advance()
             for row in ensemble.rows():
-                value = row.test_loss if self.measure == "loss" else _error_rate(row.test_score)
+                wrong = self.measure == "error rate"
+                value = _error_rate(row.test_score) if wrong else row.test_loss
                 found.setdefault(row.variant, []).append(float("nan") if value is None else value)
         return found
 

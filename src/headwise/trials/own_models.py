@@ -15,10 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim.lr_scheduler import LambdaLR
 
+from headwise.data.named_functions import seeded
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry
 from headwise.trials.constants import constant_loss
 from headwise.trials.prediction import refuse_one_seed
+from headwise.trials.race import looks
 from headwise.whole_files import read_checkpoint, write_checkpoint
 
 #: One batch: what the model takes, and what it should answer.
@@ -38,7 +40,8 @@ class OwnTraining:
         rate: The largest learning rate of AdamW; it rises over 5 % of the steps, then falls to
             zero along a cosine.
         seeds: Seeds of weights and data order, two or more.
-        validation: How many batches are set aside for the score; they come first.
+        validation: How many batches are set aside; they come first, and at most half of a pass
+            through an iterable that ends. Short trainings score on fewer, see ``scored``.
         device: Where to train.
 
     Example:
@@ -55,6 +58,15 @@ class OwnTraining:
     def __post_init__(self) -> None:
         refuse_one_seed(len(self.seeds))
 
+    @property
+    def scored(self) -> int:
+        """How many of the batches set aside a look uses: the first ones, the same in every look.
+
+        All looks together use at most as many batches as there are steps, but at least one each.
+        A pass without gradient takes a third to a half of a step, so training takes longer.
+        """
+        return max(1, min(self.validation, self.steps // len(looks(self.steps))))
+
     def sizes(self) -> dict[str, Any]:
         """Everything but the device, by name."""
         return {name: value for name, value in vars(self).items() if name != "device"}
@@ -70,13 +82,14 @@ class OwnRunner:
         self,
         candidates: Mapping[str, HeadGeometry],
         build: Callable[[HeadGeometry], nn.Module],
-        batches: Callable[[int], Iterable[Pair]],
+        batches: Callable[..., Iterable[Pair]],
         training: OwnTraining,
         *,
         seeds: Sequence[int] = (),
         folder: Path | None = None,
     ) -> None:
-        self.candidates, self.build, self.batches = dict(candidates), build, batches
+        self.candidates, self.build = dict(candidates), build
+        self.batches = seeded(batches, getattr(batches, "__name__", "batches"))
         self.training, self.folder = training, folder
         self.seeds = tuple(seeds or training.seeds)
         self.runs: dict[tuple[str, int], _OwnRun] = {}
@@ -86,7 +99,8 @@ class OwnRunner:
     @property
     def constant(self) -> float:
         """The loss of the best constant prediction on the batches set aside."""
-        return constant_loss([targets for pairs in self.aside.values() for _, targets in pairs])
+        scored = [pairs[: self.training.scored] for pairs in self.aside.values()]
+        return constant_loss([targets for pairs in scored for _, targets in pairs])
 
     def train(self, names: Sequence[str], until: int) -> dict[str, list[float]]:
         """Train these candidates up to a step; their losses by seed."""
@@ -113,28 +127,34 @@ class OwnRunner:
         if key not in self.runs:
             torch.manual_seed(seed)
             model = self.build(self.candidates[name]).to(self.training.device)
-            data = itertools.islice(self._stream(seed), self.training.validation, None)
-            run = _OwnRun(model, data, self.aside[seed], self.training)
+            scored = self.aside[seed][: self.training.scored]
+            run = _OwnRun(model, self._stream(seed), scored, self.training)
             if self.folder is not None and self._path(key).exists():
                 run.resume(self._path(key))
             self.runs[key] = run
         return self.runs[key]
 
     def _stream(self, seed: int) -> Iterator[Pair]:
-        """Batches without end: an iterable that ends is started again."""
+        """Batches to train on, without end: in every pass those that are set aside are left out."""
         while True:
             empty = True
-            for pair in self.batches(seed):
+            for pair in itertools.islice(self.batches(seed), len(self.aside[seed]), None):
                 empty = False
                 yield pair
             if empty:
                 raise BadInputError(
-                    f"expected batches from batches({seed}), got none",
-                    hint="yield pairs of inputs and targets",
+                    f"expected the same batches each time batches({seed}) is called, got fewer",
+                    hint="return a new iterable from every call",
                 )
 
     def _set_aside(self, seed: int) -> list[Pair]:
-        found = list(itertools.islice(self._stream(seed), self.training.validation))
+        most = self.training.validation
+        found = list(itertools.islice(self.batches(seed), most + 1))
+        if len(found) < 2:
+            raise BadInputError(
+                f"expected batches from batches({seed}), at least 2, got {len(found) or 'none'}",
+                hint="yield pairs of inputs and targets: some to train on, some for the score",
+            )
         for pair in found:
             if not (isinstance(pair, tuple | list) and len(pair) == 2):
                 raise BadInputError(
@@ -142,7 +162,7 @@ class OwnRunner:
                     f"got {type(pair).__name__}",
                     hint="yield (inputs, targets)",
                 )
-        return found
+        return found[: most if len(found) > most else len(found) // 2]
 
     def _counted(self) -> dict[str, int]:
         """Parameters of each candidate; equal counts for unequal geometries give it away."""

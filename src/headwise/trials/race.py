@@ -34,8 +34,9 @@ ROUNDS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 #: Looks at the test data in each round.
 LOOKS = 4
 
-#: A candidate that is less likely than this to be best is stopped, whatever its place. Chosen as
-#: the rounds were; with 1 % some later winners were stopped early, and less changes little.
+#: A candidate that is less likely than this to be best is stopped, whatever its place. It is what
+#: the candidate has beyond its equal share of ``prediction.SURPRISE``. Chosen as the rounds were;
+#: with 1 % some later winners were stopped early, and less changes little.
 HOPELESS = 0.003
 
 
@@ -154,7 +155,7 @@ def race(
     course = _Course(limits, standing, _Pace(limits.clock), full, _seeds_words(1, repeats))
     again = 0 if repeats is None else 2 * full * repeats.seeds
     total = sum(cost for *_, cost in plan) + again
-    with tracked(limits.progress, "training candidates", total=total):
+    with tracked(limits.progress, "trial", total=total):
         for step, ends_round, cost in plan:
             if len(standing.running) == 1 < len(names):
                 break
@@ -178,7 +179,7 @@ def _seeds_words(first: int, repeats: Repeats | None) -> str:
         return ""
     last = 1 + repeats.seeds
     alone = first in (1, last)
-    return f"seed {first} of {last}, " if alone else f"seeds {first} to {last} of {last}, "
+    return f"seed {first} of {last}, " if alone else f"seeds {first}-{last}, "
 
 
 @dataclass(frozen=True)
@@ -201,8 +202,8 @@ class _Course:
     ) -> None:
         """Train those that run up to a step and add their scores to their curves."""
         running = self.standing.running
-        where = f"{self.seeds}step {step:,} of {self.full:,}"
-        self.limits.progress.show(f"{where}, {len(running)} candidates")
+        where = f"{self.seeds}step {step:,}/{self.full:,}"
+        self.limits.progress.show(f"{where}, {len(running)} running")
         scores = runner.train(running, step)
         for name in running:
             curves.setdefault(name, []).append([float(score) for score in scores[name]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,18 +11,25 @@ import numpy as np
 from headwise.report import Section, Table, inline_svg, page
 from headwise.report.figures import COLOURS, MARKERS, in_style
 from headwise.trials.candidates import name_of
+from headwise.trials.prediction import SURPRISE, most_stated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from headwise.trials.result import Trial
+    from headwise.trials.result import Entrant, Trial
 
 #: What the columns of the table count.
-COLUMNS = (
+COSTS = (
     "Parameters are those of one attention layer; KV bytes are per token and layer, in 16-bit "
-    "numbers. On the Pareto front are geometries that no other one beats in score, parameters and "
-    "KV bytes at once."
+    "numbers."
 )
+FRONT = (
+    "On the Pareto front are geometries that no other one beats in score, parameters and KV bytes "
+    "at once."
+)
+
+#: The columns of a table that is too wide for the screen, in two tables.
+HALVES = ((0, 1, 2, 3), (0, 4, 5, 6))
 
 #: The share of the training before which probabilities were worse than equal chances on recorded
 #: curves (``benchmarks.advice.trial_calibration``).
@@ -38,9 +47,12 @@ def verdict(found: Trial) -> str:
             f"Nothing was learned: no geometry has a lower {found.measure} after "
             f"{found.full:,} steps than a constant prediction, {found.constant:.4f}."
         )
+    limit = most_stated(len(found.entrants))
+    capped = found.steps[-1] < found.full and f"{best.probability:.2f}" == f"{limit:.2f}"
     return (
         f"{name_of(best.geometry)} ({_named_by(found)}) has the lowest {_scored(found)} "
-        f"after {found.full:,} steps. It is the best with probability {best.probability:.2f}."
+        f"after {found.full:,} steps. It is the best with probability {best.probability:.2f}"
+        + (", the most that is stated before the end of the training." if capped else ".")
     )
 
 
@@ -48,6 +60,35 @@ def _scored(found: Trial) -> str:
     """What the scores are: measured if every geometry was trained to the end."""
     measured = found.finished and all(one.steps == found.full for one in found.entrants)
     return found.measure if measured else f"predicted {found.measure}"
+
+
+def interval(found: Trial, one: Entrant) -> tuple[float, float]:
+    """One standard error below and above the predicted score, within the scores there can be."""
+    # The true score lies within the limits, so what is cut off has no coverage.
+    most = 1.0 if found.measure == "error rate" else np.inf
+    return max(0.0, one.predicted - one.error), min(most, one.predicted + one.error)
+
+
+def _score(found: Trial, one: Entrant) -> str:
+    """The predicted score with its interval; limits are shown without digits."""
+    low, high = (f"{e:.0f}" if e in (0.0, 1.0) else f"{e:.4f}" for e in interval(found, one))
+    return f"{one.predicted:.4f} ({low} to {high})"
+
+
+def legend(found: Trial) -> list[str]:
+    """What the columns of the table mean."""
+    ends = "0 and 1" if found.measure == "error rate" else "0"
+    lines = [
+        f"In brackets: one standard error below and above the score, cut off at {ends}. It is the "
+        "error of differences between geometries, which share data and seeds."
+    ]
+    if found.measure == "relative error":
+        lines.append(
+            "The relative error is the mean squared error divided by the variance of the labels."
+        )
+    if not found.learned:
+        return [*lines, f"{COSTS} Probabilities and the Pareto front are left out."]
+    return [*lines, f"{COSTS} {FRONT}"]
 
 
 def _named_by(found: Trial) -> str:
@@ -64,7 +105,13 @@ def remarks(found: Trial) -> list[str]:
             "Train for more steps or at another rate, or check that inputs and targets belong "
             "together. The order of the geometries means nothing."
         )
-    last = found.steps[-1]
+    lines += _how_far(found)
+    return lines + _what_holds(found) if found.learned else lines
+
+
+def _how_far(found: Trial) -> list[str]:
+    """What was not trained to the end, or not with every seed."""
+    lines, last = [], found.steps[-1]
     if not found.finished and last < found.full:
         lines.append(
             f"Time ran out at step {last:,} of {found.full:,}: the scores at the full length are "
@@ -74,6 +121,18 @@ def remarks(found: Trial) -> list[str]:
         lines.append("Time ran out before the other seeds: the answer rests on the first seed.")
     if any(one.steps < found.full for one in found.entrants):
         lines.append("Geometries that stopped early are predicted from the first seed.")
+    return lines
+
+
+def _what_holds(found: Trial) -> list[str]:
+    """What probabilities and costs are worth; only said if something was learned."""
+    lines, last, count = [], found.steps[-1], len(found.entrants)
+    if last < found.full:
+        lines.append(
+            f"Until a geometry is trained to the end, {SURPRISE:.0%} of the probability is spread "
+            f"equally. With {count} geometries all probabilities lie from {SURPRISE / count:.2f} "
+            f"to {most_stated(count):.2f}."
+        )
     if last < RELIABLE_FROM * found.full:
         lines.append(
             "Probabilities stated before a quarter of the training are not reliable: use them to "
@@ -100,19 +159,40 @@ def remarks(found: Trial) -> list[str]:
 def table(found: Trial) -> Table:
     """One row for each geometry, the lowest predicted score first."""
     columns = ("geometry", "steps", _scored(found), "probability best")
+    learned = found.learned
     rows = tuple(
         (
             name_of(one.geometry),
             one.steps,
-            f"{one.predicted:.4f} ± {one.error:.4f}",
-            f"{one.probability:.2f}",
+            _score(found, one),
+            f"{one.probability:.2f}" if learned else None,
             one.parameters,
             one.cache_bytes,
-            "yes" if one.on_front else "",
+            "yes" if learned and one.on_front else None,
         )
         for one in found.entrants
     )
     return Table((*columns, "parameters", "KV bytes", "Pareto front"), rows)
+
+
+def text(found: Trial, width: int) -> str:
+    """The whole answer in lines of at most this width; a wide table becomes two."""
+
+    def filled(words: str) -> str:
+        return textwrap.fill(words, width, break_on_hyphens=False)
+
+    whole = table(found)
+    tables = [whole.text()]
+    if max(map(len, tables[0].splitlines())) > width:
+        tables = [
+            Table(
+                tuple(whole.columns[k] for k in half),
+                tuple(tuple(row[k] for k in half) for row in whole.rows),
+            ).text()
+            for half in HALVES
+        ]
+    notes = map(filled, [*legend(found), *remarks(found)])
+    return "\n".join([filled(verdict(found)), "", "\n\n".join(tables), "", *notes])
 
 
 def document(found: Trial) -> str:
@@ -121,25 +201,23 @@ def document(found: Trial) -> str:
         "Trial of head geometries",
         verdict(found),
         [
-            Section("Geometries", (*remarks(found), COLUMNS), tables=(table(found),)),
+            Section("Geometries", (*remarks(found), *legend(found)), tables=(table(found),)),
             Section("Curves", figures=(inline_svg(figure(found)),)),
         ],
     )
 
 
 def figure(found: Trial) -> Any:
-    """Draw the curves with predictions, the probabilities, and the score against KV bytes."""
+    """Draw the curves; if something was learned, also the probabilities and score against cost."""
     from matplotlib.figure import Figure
 
     costs = len({(one.parameters, one.cache_bytes) for one in found.entrants}) > 1
-    ratios = [2.6, 1.1, 1.6] if costs else [2.6, 1.1]
+    ratios = [2.6, 1.1, 1.6][: 1 if not found.learned else 2 + costs]
     with in_style():
         drawn = Figure(figsize=(2.3 * sum(ratios), 4.0), layout="constrained")
-        axes = drawn.subplots(1, len(ratios), width_ratios=ratios)
-        _curves(axes[0], found)
-        _probabilities(axes[1], found)
-        if costs:
-            _front(axes[2], found)
+        axes = drawn.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
+        for draw, own in zip((_curves, _probabilities, _front), axes, strict=False):
+            draw(own, found)
     return drawn
 
 
@@ -162,7 +240,9 @@ def _curves(axes: Axes, found: Trial) -> None:
                 [steps[-1], found.full], [mean[-1], one.predicted], ":", lw=1, c=look["color"]
             )
         shift = found.full * 1.06 ** (1 + place)
-        axes.errorbar(shift, one.predicted, BARS * one.error, mfc="white", capsize=2, ms=5, **look)
+        low, high = interval(found, replace(one, error=BARS * one.error))
+        bars = [[one.predicted - low], [high - one.predicted]]
+        axes.errorbar(shift, one.predicted, bars, mfc="white", capsize=2, ms=5, **look)
     axes.axvline(found.full, color="#888888", lw=0.8, ls="--")
     axes.set_xscale("log")
     ends = [found.full // 8, found.full // 4, found.full // 2, found.full]

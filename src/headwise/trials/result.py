@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +67,7 @@ class Trial(Tabular, Drawable):
         >>> one = Entrant(HeadGeometry.free(8, 1, 8), 10, 0.2, 0.1, 0.01, 1.0, 256, 32, True)
         >>> answer = Trial((one,), "loss", 20, (10,), (((0.2,),),), True)
         >>> answer
-        Trial(1 x 8 is best of 1, predicted loss 0.1 ± 0.01 after 20 steps)
+        Trial(1 x 8 is best of 1, predicted loss 0.1 (0.09 to 0.11) after 20 steps)
         >>> answer.best.geometry.heads, answer.as_json()["entrants"][0]["predicted"]
         (1, 0.1)
     """
@@ -95,16 +94,17 @@ class Trial(Tabular, Drawable):
         best = self.best
         if not self.learned:
             return f"Trial(nothing learned by {len(self.entrants)} after {self.full:,} steps)"
-        score = f"predicted {self.measure} {best.predicted:.4g} ± {best.error:.2g}"
+        low, high = render.interval(self, best)
+        score = f"predicted {self.measure} {best.predicted:.4g} ({low:.4g} to {high:.4g})"
         named = f"{name_of(best.geometry)} is best of {len(self.entrants)}"
         return f"Trial({named}, {score} after {self.full:,} steps)"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
+        blank = {} if self.learned else {"probability": None, "on_front": None}
         for one in self.entrants:
             ranks = ("heads", "kv_heads", "qk_rank", "v_rank")
-            yield {name: getattr(one.geometry, name) for name in ranks} | {
-                name: value for name, value in vars(one).items() if name != "geometry"
-            }
+            fields = {name: value for name, value in vars(one).items() if name != "geometry"}
+            yield {name: getattr(one.geometry, name) for name in ranks} | fields | blank
 
     def _figure(self) -> Any:
         return render.figure(self)
@@ -120,13 +120,22 @@ class Trial(Tabular, Drawable):
         """
         return write_page(render.document(self), path)
 
+    def text(self, width: int = MOST_COLUMNS) -> str:
+        """Return the answer in lines of at most this width; a wide table becomes two.
+
+        Args:
+            width: The most characters of a line.
+
+        Returns:
+            The answer, the table, its legend and what a reader must know besides.
+        """
+        return render.text(self, width)
+
     def __str__(self) -> str:
-        said = [render.verdict(self), render.COLUMNS, *render.remarks(self)]
-        lead, *notes = (textwrap.fill(each, MOST_COLUMNS, break_on_hyphens=False) for each in said)
-        return "\n".join([lead, "", render.table(self).text(), "", *notes])
+        return self.text()
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values that JSON takes."""
+        """Return plain values that JSON takes; what means nothing is None."""
         return {
             "measure": self.measure,
             "full_steps": self.full,
@@ -142,10 +151,10 @@ class Trial(Tabular, Drawable):
                     "score": _plain(one.score),
                     "predicted": one.predicted,
                     "error": one.error,
-                    "probability_best": one.probability,
+                    "probability_best": one.probability if self.learned else None,
                     "parameters": one.parameters,
                     "cache_bytes": one.cache_bytes,
-                    "pareto": one.on_front,
+                    "pareto": one.on_front if self.learned else None,
                     "curve": [[_plain(score) for score in look] for look in curve],
                 }
                 for one, curve in zip(self.entrants, self.curves, strict=True)
@@ -183,7 +192,9 @@ def answer(
                 geometry=candidates[name],
                 steps=standing.steps[len(standing.curves[name]) - 1],
                 score=sum(last) / len(last),
-                predicted=found[name].score,
+                predicted=max(
+                    0.0, found[name].score
+                ),  # a difference can lead below what is possible
                 error=found[name].error,
                 probability=found[name].probability,
                 parameters=points[name][1],

@@ -71,12 +71,14 @@ def trial(
     with the worse predicted scores stops. Those that are left train with the other seeds too.
 
     Args:
-        source: Any source that ``advise`` takes, of images (b, channels, side, side), token ids
-            (b, n) or (n), or texts. Subfolders of a folder, and whole numbers beside the inputs of
-            batches, are classes.
+        source: Any source that ``advise`` takes, of images (b, channels, side, side), vectors
+            (b, n, c), token ids (b, n) or (n), or texts. Subfolders of a folder, and whole numbers
+            beside the inputs of batches, are classes.
         labels: Class numbers (b), a file of them, or names of classes, if the source has none.
-            Text and ids without labels are predicted token by token.
-        task: "classify" or "next-token"; by default "classify" if there are labels.
+            For regression one floating-point number for each input. Text and ids without labels
+            are predicted token by token.
+        task: "classify", "regress" or "next-token"; by default "classify" if labels are whole
+            numbers, and "regress" if they have fractions.
         width: Width of the built-in model.
         depth: Its number of layers.
         patch: Side of the square patches that images are cut into; by default up to 4, so that an
@@ -133,7 +135,7 @@ def trial(
 
 def trial_of(
     build: Callable[[HeadGeometry], nn.Module] | str,
-    batches: Callable[[int], Iterable[Pair]] | str,
+    batches: Callable[..., Iterable[Pair]] | str,
     candidates: Sequence[HeadGeometry] | str | None = None,
     *,
     steps: int,
@@ -153,7 +155,8 @@ def trial_of(
         build: Returns a new model of a geometry; torch's random generator is seeded before.
             Like ``batches``, a function or its name as PACKAGE:FUNCTION.
         batches: Returns pairs of inputs and targets, in the same order for the same seed.
-            Iterables that end are started again.
+            Iterables that end are started again, without those set aside. A function without
+            parameters gives every seed the same data in the same order.
         candidates: Geometries to compare, or a text such as "4x16,1x64" (heads x rank). By default
             every split of the width into heads of a power of two, from rank 4 on.
         steps: The full length of training that the answer is about.
@@ -161,7 +164,9 @@ def trial_of(
         rate: Largest learning rate of AdamW; it rises over 5 % of the steps, then falls to zero
             along a cosine.
         seeds: The number of seeds of weights and data order, or the seeds; two or more.
-        validation: How many batches are set aside for the score; they come first.
+        validation: How many batches are set aside for the score; they come first. If there are
+            fewer than 16 steps for each, only the first of them are scored, the same for all
+            candidates, so that scoring never takes longer than training.
         device: "cpu" or "cuda".
         minutes: Time limit; the answer then rests on extrapolation.
         folder: Where to keep checkpoints. A trial that was stopped goes on from there.

@@ -17,7 +17,7 @@ from headwise.errors import BadInputError, ParameterError
 from headwise.trials.problems import Problem
 
 #: What built-in models can be trained to do.
-TASKS = ("classify", "next-token")
+TASKS = ("classify", "regress", "next-token")
 
 #: The most files of a folder, and samples of a loader or dataset, that are read.
 MOST_SAMPLES = 2**16
@@ -38,7 +38,8 @@ class Frame:
     """How to read the data, and the frame of the model; None is the default for the data.
 
     Attributes:
-        task: "classify" or "next-token"; by default "classify" if there are labels.
+        task: "classify", "regress" or "next-token"; by default "classify" if there are labels of
+            whole numbers, and "regress" if they have fractions.
         depth: Layers of the model.
         patch: Side of an image patch.
         size: Side that images of a folder are scaled to.
@@ -58,7 +59,7 @@ def read_problem(inputs: Any, labels: Any, frame: Frame) -> Problem:
     """Make a problem of whatever data a person has."""
     if frame.task not in (None, *TASKS):
         raise ParameterError(
-            f"expected task 'classify' or 'next-token', got {frame.task!r}",
+            f"expected task 'classify', 'regress' or 'next-token', got {frame.task!r}",
             hint="pass one of them, or `build` and `batches` for your own model",
         )
     found = read_source(inputs, most=MOST_SAMPLES, size=frame.size)
@@ -68,33 +69,50 @@ def read_problem(inputs: Any, labels: Any, frame: Frame) -> Problem:
             hint="leave them out: text needs none, and some sources have their own",
         )
     given = found.labels if labels is None else labels
-    classes = None if frame.task == "next-token" else _class_numbers(given)
+    wanted = None if frame.task == "next-token" else _labels(given, frame.task)
     if found.values is not None:
-        return _of_array(found.values, classes, frame)
-    if classes is None:
+        return _of_array(found.values, wanted, frame)
+    if wanted is None:
         return _of_text("\n".join(found.texts), frame)
-    return _of_texts(found.texts, classes, frame)
+    return _of_texts(found.texts, wanted, frame)
 
 
 def _of_array(values: Tensor, labels: Tensor | None, frame: Frame) -> Problem:
     if values.dim() == 4:
         return _of_images(values.double(), labels, frame)
+    if values.dim() == 3 and not values.is_complex():
+        return _of_vectors(values, labels, frame)
     if values.is_floating_point() or values.dim() not in (1, 2):
+        kind = str(values.dtype).removeprefix("torch.")
         raise BadInputError(
-            f"expected images (b, channels, side, side) or whole-number ids (b, n) or (n), got "
-            f"shape {tuple(values.shape)} of {str(values.dtype).removeprefix('torch.')}",
+            "expected images (b, channels, side, side), vectors (b, n, c) or whole-number ids "
+            f"(b, n) or (n), got shape {tuple(values.shape)} of {kind}",
             hint="reshape the inputs, or pass `build` and `batches` for your own model",
         )
-    if frame.patch is not None:
-        raise ParameterError("`patch` goes with images, got token ids", hint="leave it out")
+    _refuse_patch(frame, "token ids")
     ids, vocabulary = values.long(), int(values.max()) + 1 if values.numel() else 0
     if values.numel() and int(values.min()) < 0:
         raise BadInputError(
             f"expected ids from 0 up, got {int(values.min())}", hint="number tokens from 0"
         )
-    if labels is None:
+    if labels is None and frame.task != "regress":
         return _next_token(ids, vocabulary, frame)
     return Problem("ids", ids, labels, vocabulary=vocabulary, depth=frame.depth)
+
+
+def _of_vectors(vectors: Tensor, labels: Tensor | None, frame: Frame) -> Problem:
+    _refuse_patch(frame, "vectors")
+    if frame.task == "next-token":
+        raise ParameterError(
+            "expected ids or text for task 'next-token', got vectors",
+            hint="pass labels and task='classify' or 'regress'",
+        )
+    return Problem("vectors", vectors.float(), labels, depth=frame.depth)
+
+
+def _refuse_patch(frame: Frame, got: str) -> None:
+    if frame.patch is not None:
+        raise ParameterError(f"`patch` goes with images, got {got}", hint="leave it out")
 
 
 def _of_images(images: Tensor, labels: Tensor | None, frame: Frame) -> Problem:
@@ -113,9 +131,9 @@ def _fitting_patch(side: int) -> int:
 
 
 def _of_text(text: str, frame: Frame) -> Problem:
-    if frame.task == "classify":
+    if frame.task in ("classify", "regress"):
         raise ParameterError(
-            "expected labels for task 'classify', got one text",
+            f"expected labels for task '{frame.task}', got one text",
             hint="pass a list of texts with labels, or task='next-token'",
         )
     encode, size = encoder_of(text, frame.tokenizer or TEXT_TOKENIZER)
@@ -140,7 +158,26 @@ def _of_texts(texts: Sequence[str], labels: Tensor, frame: Frame) -> Problem:
     return Problem("ids", ids, labels, lengths=lengths, vocabulary=size, depth=frame.depth)
 
 
-def _class_numbers(labels: Any) -> Tensor | None:
+def _labels(given: Any, task: str | None) -> Tensor | None:
+    """Labels as a tensor: floating-point numbers for regression, whole ones for classes."""
+    found = _as_tensor(given, task)
+    if found is None:
+        return None
+    if task == "regress":
+        return found.double()
+    if not found.is_floating_point():
+        return found.long()
+    whole = bool((found == found.round()).all())
+    if task == "classify" or whole:
+        raise BadInputError(
+            f"expected {len(found) if found.dim() else 'some'} class numbers, got labels of shape "
+            f"{tuple(found.shape)} and type {str(found.dtype).removeprefix('torch.')}",
+            hint="convert them to whole numbers, or pass task='regress' to predict them as numbers",
+        )
+    return found.double()
+
+
+def _as_tensor(labels: Any, task: str | None) -> Tensor | None:
     """Labels as a tensor; names of classes become numbers in the order of the alphabet."""
     if labels is None:
         return None
@@ -151,6 +188,11 @@ def _class_numbers(labels: Any) -> Tensor | None:
             raise BadInputError(
                 "expected every file in a subfolder that names its class, got some outside",
                 hint="move them, or pass arrays and labels",
+            )
+        if task == "regress":
+            raise BadInputError(
+                "expected numbers as labels for task 'regress', got names of classes",
+                hint="pass a number for each input, or task='classify'",
             )
         order = sorted(set(labels))
         return torch.tensor([order.index(name) for name in labels])
