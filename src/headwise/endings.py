@@ -13,6 +13,7 @@ __all__ = [
     "TEXTS",
     "is_there",
     "refuse_missing_array",
+    "refuse_missing_folder",
     "refuse_missing_source",
 ]
 
@@ -63,6 +64,27 @@ def refuse_missing_source(source: str | Path) -> None:
         hint=f"pass digits, a file ({READABLE}, {', '.join(TEXTS)} or an image), a folder of "
         "images or texts, or PACKAGE:FUNCTION",
     )
+
+
+def refuse_missing_folder(folder: str | Path) -> None:
+    """Refuse a folder of data sets that does not exist.
+
+    Args:
+        folder: Where data sets should be.
+
+    Raises:
+        UnreadableFileError: If nothing is there.
+
+    Example:
+        >>> refuse_missing_folder("nowhere")
+        Traceback (most recent call last):
+        headwise.errors.UnreadableFileError: there is no folder nowhere; create it, or name ...
+    """
+    if not is_there(Path(folder)):
+        raise UnreadableFileError(
+            f"there is no folder {folder}",
+            hint="create it, or name no folder to see how to get the data sets",
+        )
 
 
 def is_there(path: Path) -> bool:

@@ -13,7 +13,7 @@ def test_missing_sets_come_with_their_command(headwise, tmp_path):
 
 def test_a_folder_that_is_not_there_is_refused(headwise, tmp_path):
     said = headwise("data", tmp_path / "absent").one_line(1)
-    assert f"there is no folder {tmp_path / 'absent'}; create it, or leave FOLDER out" in said
+    assert f"there is no folder {tmp_path / 'absent'}; create it, or name no folder" in said
 
 
 def test_the_usual_folder_may_be_missing(headwise, tmp_path, monkeypatch):

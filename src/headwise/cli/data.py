@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headwise.cli.options import AsJson
+from headwise.endings import refuse_missing_folder
 
 if TYPE_CHECKING:
     from headwise.data import FoundSets
@@ -24,6 +25,8 @@ Folder = Annotated[
 
 def data(folder: Folder = None, as_json: AsJson = False) -> None:
     """List the real datasets found in a folder, and how to get the missing ones."""
+    if folder is not None:
+        refuse_missing_folder(folder)  # before torch is imported
     from headwise.cli.console import print_json, screen
     from headwise.data import find_sets
 

@@ -14,6 +14,7 @@ import numpy as np
 from headwise.data import official
 from headwise.data.hugging_face_sets import holds_hugging_face_set, read_hugging_face
 from headwise.data.official import ImagePart, ImageSet, TextSet
+from headwise.endings import refuse_missing_folder
 from headwise.errors import BadInputError, UnreadableFileError
 
 #: The environment variable that names the folder of real data.
@@ -133,18 +134,16 @@ def find_sets(folder: Path | str | None = None) -> FoundSets:
         The folder, and where each set lies in it.
 
     Raises:
-        BadInputError: If it is a file, or a folder was given that does not exist.
+        BadInputError: If it is a file.
+        UnreadableFileError: If a folder was given that does not exist.
 
     Example:
         >>> [known.name for known in find_sets(".").places]
         ['cifar10', 'cifar100', 'svhn', 'imdb']
     """
     place = data_folder() if folder is None else Path(folder)
-    if folder is not None and not place.exists():
-        raise BadInputError(
-            f"there is no folder {place}",
-            hint="create it, or leave `folder` out to see how to get the data sets",
-        )
+    if folder is not None:
+        refuse_missing_folder(place)
     if place.exists() and not place.is_dir():
         raise BadInputError(
             f"expected a folder of data sets, got the file {place}",
