@@ -15,9 +15,10 @@ from headwise import advise
 from headwise.advice import advisor
 from headwise.advice.evidence import measured_evidence
 from headwise.advice.export import layer_call
+from headwise.advice.judged import judged_tasks
 from headwise.advice.render.document import document, table_rows
 from headwise.advice.render.page import page, trial_command
-from headwise.advice.rule import judged_tasks, support_for
+from headwise.advice.rule import support_for
 from headwise.data.batches import joined_batches
 from headwise.errors import BadInputError, HeadwiseError
 from headwise.geometry import HeadGeometry

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from headwise import advise
+from headwise.advice.judged import judged_tasks
 from headwise.advice.render.document import document, table_rows
-from headwise.advice.rule import judged_tasks, support_for
+from headwise.advice.rule import support_for
 
 LLAMA = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4}
 GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_positions": 1024}
@@ -119,8 +120,8 @@ def test_every_judged_task_is_within_reach_of_the_others():
     for task in judged_tasks():
         others = [other for other in judged_tasks() if other.name != task.name]
         support = support_for(task.kind, task.tokens, others)
-        if support.smaller and task.advised[1] < task.usual[1]:
-            assert support.allows(task.advised[1], task.usual[1]), task.name
+        if support.smaller and task.by_rank[1] < task.usual[1]:
+            assert support.allows(task.by_rank[1], task.usual[1]), task.name
 
 
 def test_more_rank_than_usual_cites_what_less_rank_cost():

@@ -8,8 +8,9 @@ from typing import Any
 from headwise.advice.evidence import Evidence
 from headwise.advice.geometries.candidates import Role
 from headwise.advice.geometries.heads import Costs, content_rank
+from headwise.advice.judged import judged_tasks
 from headwise.advice.question import Question
-from headwise.advice.rule import RankChoice, Shortage, Support, judged_tasks
+from headwise.advice.rule import RankChoice, Shortage, Support
 from headwise.geometry import HeadGeometry
 from headwise.hugging_face.family_layers import FamilyLayer
 from headwise.hugging_face.sizes import UNKNOWN, KnownSizes

@@ -27,10 +27,10 @@ from headwise.advice.geometries.heads import (
     lookup_error,
     usual_heads,
 )
+from headwise.advice.judged import JudgedTask
 from headwise.advice.question import Question, kind_of
 from headwise.advice.rule import (
     SLACK,
-    JudgedTask,
     RankChoice,
     Support,
     choose_rank,

@@ -103,7 +103,7 @@ def _evidence(answer: Answer) -> Finding:
         "own": [name for name in names if name.partition("-")[0] == answer.evidence.source],
         "gains": [[task.name, task.gain, task.gain_error, task.unit] for task in support.tasks],
         "halves": [[task.half_cost, task.unit] for task in support.tasks],
-        "advised": sorted({task.advised[1] for task in support.tasks}),
+        "advised": sorted({task.by_rank[1] for task in support.tasks}),
         "trials": [
             [task.name, *task.best, task.usual_regret, task.usual_error, task.unit]
             for task in support.tasks

@@ -33,17 +33,15 @@ recorded sweeps. All its geometries have heads × rank = width.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from headwise.advice.curves import RankCurve, our_saturation, paper_saturation, saturated_from
 from headwise.advice.evidence import Evidence
+from headwise.advice.judged import JudgedTask, judged_tasks
 from headwise.advice.question import Need, Task
 from headwise.report.results import short_repr
 
@@ -194,56 +192,11 @@ def shortage(evidence: Evidence, rank: int, *, of_model: bool) -> Shortage | Non
     return "numbers" if of_model and narrow else None
 
 
-TABLE = Path(__file__).with_name("judged.json")
-
 #: The fewest judged tasks of a kind on such tokens that count as evidence.
 FEWEST = 2
 
 #: Evidence for less rank reaches this many times the largest rank that its tasks were advised.
 REACH = 2
-
-
-@dataclass(frozen=True)
-class JudgedTask:
-    """What a sweep over heads × rank = width found on one task.
-
-    Attributes:
-        name: Name of the task.
-        kind: Kind of the task.
-        tokens: "ids" or "vectors".
-        width: Width of the model.
-        best: Heads and rank that scored best.
-        usual: Heads and rank of the usual geometry.
-        advised: Heads and rank that the rule names: by the tokens, limited by the other tasks.
-        unit: "points" (of accuracy, or of the error without attention) or "nats" of loss.
-        usual_regret: How far the usual geometry scored below the best, paired by seed.
-        usual_error: Standard error of that.
-        advised_regret: How far the geometry that the rule names scored below the best.
-        advised_error: Standard error of that.
-        gain: Score of the geometry that the rule names less that of the usual one.
-        gain_error: Standard error of the gain.
-        half_cost: What half that rank costs against it.
-        most: The largest rank that scored within one standard error of the best.
-        held_out: Whether the rule was made without looking at this task.
-    """
-
-    name: str
-    kind: Task
-    tokens: str
-    width: int
-    best: tuple[int, int]
-    usual: tuple[int, int]
-    advised: tuple[int, int]
-    unit: str
-    usual_regret: float
-    usual_error: float
-    advised_regret: float
-    advised_error: float
-    gain: float
-    gain_error: float
-    half_cost: float
-    most: int
-    held_out: bool
 
 
 @dataclass(frozen=True)
@@ -279,19 +232,7 @@ class Support:
     @property
     def reach(self) -> int:
         """The largest rank below the usual one that these tasks say something about."""
-        return REACH * max((task.advised[1] for task in self.tasks), default=0)
-
-
-@cache
-def judged_tasks() -> tuple[JudgedTask, ...]:
-    """Every judged task."""
-    return tuple(map(from_row, json.loads(TABLE.read_text(encoding="utf-8"))))
-
-
-def from_row(row: dict[str, Any]) -> JudgedTask:
-    """A row of the table as a judged task."""
-    pairs: dict[str, Any] = {name: tuple(row[name]) for name in ("best", "usual", "advised")}
-    return JudgedTask(**row | pairs)
+        return REACH * max((task.by_rank[1] for task in self.tasks), default=0)
 
 
 def support_for(kind: Task, tokens: str, judged: Sequence[JudgedTask] | None = None) -> Support:
@@ -343,6 +284,6 @@ def _is_better(tasks: Sequence[JudgedTask]) -> bool:
 
     Points and nats do not add up, so gains count in standard errors (Stouffer's method).
     """
-    smaller = [task for task in tasks if task.advised[1] < task.usual[1]]
+    smaller = [task for task in tasks if task.by_rank[1] < task.usual[1]]
     gains = [task.gain / task.gain_error for task in smaller if task.gain_error > 0]
     return bool(gains) and sum(gains) > 2 * math.sqrt(len(gains))
