@@ -181,7 +181,7 @@ def _language(rows: Sequence[Row]) -> list[Swept]:
 def evidence_rows(tasks: Sequence[Swept]) -> list[Row]:
     """What leaving the usual geometry brought on each task.
 
-    The geometry that left it has the rank that the tokens ask for, or less where the other tasks
+    The geometry that left it has the rank suggested by the tokens, or less where the other tasks
     limit it.
     """
     asked = [asked_by_tokens(task) for task in tasks]
@@ -194,7 +194,7 @@ def evidence_rows(tasks: Sequence[Swept]) -> list[Row]:
 
 @cache
 def asked_by_tokens(task: Swept) -> HeadGeometry:
-    """The split that the tokens ask for, if nothing is known of other tasks."""
+    """The split suggested by the tokens, if nothing is known of other tasks."""
     if task.kind == "regress":
         return task.question.with_rank(choose_rank(task.evidence, task="regress").rank)
     return RULES["headwise"](task.question)[0]

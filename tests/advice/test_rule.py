@@ -15,8 +15,7 @@ from headwise.advice.curves import (
     saturated_from,
 )
 from headwise.advice.evidence import Evidence, law_evidence
-from headwise.advice.judged import JudgedTask
-from headwise.advice.ranks_apart import RankApart, thin_keys
+from headwise.advice.judged import JudgedTask, RankApart, thin_keys
 from headwise.advice.rule import SLACK, choose_rank, support_for
 from headwise.advice.tokens.statistics import TokenStatistics
 from headwise.advice.words.reasons import _gains
