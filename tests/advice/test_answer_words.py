@@ -240,3 +240,11 @@ def test_a_model_of_a_config_is_not_what_a_trial_trains():
 def test_without_data_nothing_was_measured():
     found = advise(length=512, width=768)
     assert "This measures" not in page(found) + found.markdown() + str(found)
+
+
+def test_without_data_only_the_law_calls_a_rank_enough_or_too_low():
+    words = dict(document(advise(config=GPT2)).choices)
+    assert "By the law its rank is too low" in words["12 heads of rank 64"]
+    assert "enough by the law" in words["8 heads of rank 96"]
+    measured = " ".join(dict(document(advise("digits")).choices).values())
+    assert "enough for these tokens" in measured and "law" not in measured

@@ -78,7 +78,7 @@ def test_the_answer_for_a_config_does_not_contradict_itself(headwise, tmp_path):
     words = " ".join(out.split())
     assert "Keep 12 heads of rank 64" in words
     assert "; the law for random heads suggests about rank" in words
-    assert "but this is not evidence: pass data to measure it." in words
+    assert "but this is not evidence: pass your data to measure it." in words
     assert "over limit" not in words
     assert "over yours: it costs more than your model" in words
     assert "half predicted" in words

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headwise.advice.question import Task
+from headwise.report.results import short_repr
 
 TABLE = Path(__file__).with_name("judged.json")
 
@@ -73,6 +74,8 @@ class JudgedTask:
     half_cost: float
     most: int
     held_out: bool
+
+    __repr__ = short_repr
 
 
 @cache

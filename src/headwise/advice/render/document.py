@@ -89,7 +89,7 @@ def document(answer: Answer, face: Face = "python") -> Document:
     rows = table_rows(answer)
     return Document(
         question=spoken(question_words(answer), face),
-        headline=spoken(headline(answer), face),
+        headline=headline(answer),
         rows=rows,
         table=_table(answer, rows),
         whole_table=_table(answer, rows, whole=True),

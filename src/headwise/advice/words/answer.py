@@ -159,9 +159,12 @@ def row_name(answer: Answer, choice: Choice) -> str:
 
 def choice_words(answer: Answer, choice: Choice) -> str:
     """Why a choice is listed, and what it can do."""
+    role = ROLES[choice.role]
+    if answer.evidence.statistics is None:
+        role = role.replace("for these tokens", "by the law")
     if not choice.meets:
-        return f"{ROLES[choice.role]} {_short_of(answer, choice)}"
-    return f"{ROLES[choice.role]} It reaches {percent(choice.plateau_share)} mixing."
+        return f"{role} {_short_of(answer, choice)}"
+    return f"{role} It reaches {percent(choice.plateau_share)} mixing."
 
 
 def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
@@ -277,7 +280,7 @@ def _suggests_more(answer: Answer) -> str:
     found = f"the law for random heads suggests {enough_words(rank)}"
     if is_open(rank):
         found = f"by the law for random heads {need_words(rank)}"
-    return f"; {found}, but this is not evidence: pass data to measure it"
+    return f"; {found}, but this is not evidence: pass your data to measure it"
 
 
 def _lacks(answer: Answer, choice: Choice) -> str:
@@ -303,7 +306,8 @@ def _short_of(answer: Answer, choice: Choice) -> str:
     """That a choice has too low a rank, or that nobody knows whether it has."""
     rank = answer.rank
     if not is_open(rank):
-        return f"Its rank is too low: {need_words(rank)}."
+        by_law = answer.evidence.statistics is None
+        return f"{'By the law its' if by_law else 'Its'} rank is too low: {need_words(rank)}."
     if choice.rank < answer.evidence.width:
         return f"Whether its rank is enough is unknown: {need_words(rank)}."
     return f"That is the largest rank of width {choice.rank}; whether it is enough is unknown."
