@@ -12,14 +12,15 @@ from functools import cache
 
 from benchmarks.advice.inputs import stored_evidence
 from benchmarks.advice.judge import Scores, choices, judge, mean_and_error, of_one_device
-from benchmarks.advice.judge_language import INPUTS, judged_names, width_scores
+from benchmarks.advice.judge_language import INPUTS, judged_names, longest_training, width_scores
 from benchmarks.advice.language_tasks import TASKS
 from benchmarks.advice.rules import RULES, Question
 from benchmarks.advice.tasks import BENCHES
 from benchmarks.recording import Row, read_rows
 
 from headwise.advice.evidence import Evidence
-from headwise.advice.rule import choose_rank, from_row, support_for
+from headwise.advice.judged import Data, from_row
+from headwise.advice.rule import choose_rank, support_for
 from headwise.geometry import HeadGeometry
 
 #: The kind of each judged task, as ``headwise.advise(task=…)`` names it.
@@ -40,6 +41,24 @@ KINDS = {
     "digits-denoised": "regress",
 }
 
+#: What the tokens of each judged task are made of, by the first word of its name.
+DATA: dict[str, Data] = {
+    "imdb": "text",
+    "package": "text",
+    "prose": "text",
+    "code": "code",
+    "cifar10": "images",
+    "cifar100": "images",
+    "svhn": "images",
+    "digits": "images",
+    "in": "points",
+    "farthest": "points",
+    "next": "sequences",
+    "associative": "symbols",
+    "copying": "symbols",
+    "sorting": "symbols",
+}
+
 #: Regression tasks that the factor for regression was set after: they are held out no longer.
 USED = ("in-context",)
 
@@ -57,11 +76,17 @@ class Swept:
     evidence: Evidence
     scores: Scores
     unit: str
+    steps: int
 
     @property
     def tokens(self) -> str:
         """The type of its tokens, as the evidence names it."""
         return "ids" if self.evidence.learned else "vectors"
+
+    @property
+    def data(self) -> Data:
+        """What its tokens are made of."""
+        return DATA[self.name.partition("-")[0]]
 
     @property
     def splits(self) -> tuple[HeadGeometry, ...]:
@@ -132,7 +157,8 @@ def _scored(rows: Sequence[Row], told: Row) -> Swept:
     scores = of_one_device(rows, name, told["trivial"], choices(name, "width"))
     points = {g: {s: 100 * x for s, x in seeds.items()} for g, seeds in scores.items()}
     held_out, evidence = BENCHES[name].judged and name not in USED, stored_evidence(told)
-    return Swept(name, kind_of(name), held_out, evidence, points, "points")
+    (steps,) = {row["steps"] for row in rows if row["task"] == name} or {0}
+    return Swept(name, kind_of(name), held_out, evidence, points, "points", steps)
 
 
 def _language(rows: Sequence[Row]) -> list[Swept]:
@@ -145,6 +171,7 @@ def _language(rows: Sequence[Row]) -> list[Swept]:
             known[name],
             width_scores(rows, name),
             "nats",
+            longest_training(rows, name),
         )
         for name in judged_names(rows)
         if name in known
@@ -154,7 +181,7 @@ def _language(rows: Sequence[Row]) -> list[Swept]:
 def evidence_rows(tasks: Sequence[Swept]) -> list[Row]:
     """What leaving the usual geometry brought on each task.
 
-    The geometry that left it has the rank that the tokens ask for, or less where the other tasks
+    The geometry that left it has the rank suggested by the tokens, or less where the other tasks
     limit it.
     """
     asked = [asked_by_tokens(task) for task in tasks]
@@ -167,7 +194,7 @@ def evidence_rows(tasks: Sequence[Swept]) -> list[Row]:
 
 @cache
 def asked_by_tokens(task: Swept) -> HeadGeometry:
-    """The split that the tokens ask for, if nothing is known of other tasks."""
+    """The split suggested by the tokens, if nothing is known of other tasks."""
     if task.kind == "regress":
         return task.question.with_rank(choose_rank(task.evidence, task="regress").rank)
     return RULES["headwise"](task.question)[0]
@@ -181,28 +208,30 @@ def _limited(task: Swept, advised: HeadGeometry, others: Sequence[Row]) -> HeadG
     return min(advised, limited, key=lambda split: split.qk_rank)
 
 
-def _row(task: Swept, advised: HeadGeometry) -> Row:
+def _row(task: Swept, by_rank: HeadGeometry) -> Row:
     (usual,) = RULES["usual (r = 64)"](task.question)
-    lower = [g for g in task.splits if g.qk_rank < advised.qk_rank]
-    half = lower[-1] if lower else advised
+    lower = [g for g in task.splits if g.qk_rank < by_rank.qk_rank]
+    half = lower[-1] if lower else by_rank
     usual_regret, usual_error = task.gap(task.best, usual)
-    advised_regret, advised_error = task.gap(task.best, advised)
-    gain, gain_error = task.gap(advised, usual)
-    pairs = {"best": task.best, "usual": usual, "advised": advised}
+    by_rank_regret, by_rank_error = task.gap(task.best, by_rank)
+    gain, gain_error = task.gap(by_rank, usual)
+    pairs = {"best": task.best, "usual": usual, "by_rank": by_rank}
     return {
         "name": task.name,
         "kind": task.kind,
         "tokens": task.tokens,
+        "data": task.data,
+        "steps": task.steps,
         "width": task.evidence.width,
         **{name: [g.heads, g.qk_rank] for name, g in pairs.items()},
         "unit": task.unit,
         "usual_regret": usual_regret,
         "usual_error": usual_error,
-        "advised_regret": advised_regret,
-        "advised_error": advised_error,
+        "by_rank_regret": by_rank_regret,
+        "by_rank_error": by_rank_error,
         "gain": gain,
         "gain_error": gain_error,
-        "half_cost": task.gap(advised, half)[0],
+        "half_cost": task.gap(by_rank, half)[0],
         "most": max(g.qk_rank for g in task.splits if task.is_near_best(g)),
         "held_out": task.held_out,
     }

@@ -39,13 +39,19 @@ def width_scores(rows: Iterable[Row], task: str) -> Scores:
     Only the longest training counts, and of several learning rates the best of each split.
     """
     own = [row for row in rows if row["task"] == task and _splits_the_width(row)]
-    longest = max((row["steps"] for row in own), default=0)
+    longest = longest_training(own, task)
     by_rate: dict[HeadGeometry, dict[float, dict[int, float]]] = {}
     for row in own:
         if row["steps"] == longest and row["score"] is not None:
             seeds = by_rate.setdefault(_geometry(row), {}).setdefault(row["rate"], {})
             seeds[row["seed"]] = -row["score"]
     return {g: max(rates.values(), key=_mean) for g, rates in by_rate.items()}
+
+
+def longest_training(rows: Iterable[Row], task: str) -> int:
+    """The most steps that splits of the width were trained for, which is what counts."""
+    own = (row for row in rows if row["task"] == task and _splits_the_width(row))
+    return max((row["steps"] for row in own), default=0)
 
 
 def _mean(seeds: dict[int, float]) -> float:

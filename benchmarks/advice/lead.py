@@ -14,8 +14,8 @@ from benchmarks.advice.page import table
 from benchmarks.advice.rules import RULES
 
 from headwise.advice.decide import decide
+from headwise.advice.judged import JudgedTask, from_row
 from headwise.advice.question import Question
-from headwise.advice.rule import JudgedTask, from_row
 from headwise.geometry import HeadGeometry
 
 LEAD_BEGIN = "<!-- lead: begin (made by benchmarks.advice.judge) -->"

@@ -28,8 +28,8 @@ from benchmarks.recording import Row, provenance, read_rows
 from headwise.advice import advise
 from headwise.advice.decide import decide
 from headwise.advice.evidence import Evidence
+from headwise.advice.judged import judged_tasks
 from headwise.advice.question import Constraints, Question
-from headwise.advice.rule import judged_tasks
 from headwise.trials.candidates import advice_for, name_of
 
 RECORD = RECORDS / "trial_advice_202611.jsonl"

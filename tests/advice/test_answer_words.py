@@ -1,11 +1,16 @@
 """What an answer says: nothing that contradicts itself, and evidence only where it compares."""
 
+import inspect
+
 import pytest
 import torch
 
+import headwise
 from headwise import advise
+from headwise.advice.judged import judged_tasks
 from headwise.advice.render.document import document, table_rows
-from headwise.advice.rule import judged_tasks, support_for
+from headwise.advice.render.page import page
+from headwise.advice.rule import support_for
 
 LLAMA = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4}
 GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_positions": 1024}
@@ -31,7 +36,7 @@ def said(answer):
 )
 def test_without_data_the_answer_says_that_no_tokens_were_measured(asked, kept):
     words = said(advise(**asked))
-    assert f"1. Without measured tokens headwise {kept}: a law for random heads is no" in words
+    assert f"1. Without measured tokens headwise {kept}: a law for random heads is not" in words
     assert "trained" not in words and "yours" not in words.split("1. ")[1]
 
 
@@ -65,7 +70,7 @@ def test_where_mixing_never_levels_off_nothing_is_called_too_low():
 ONE_SENTENCE = {
     "enough": {"source": "digits"},
     "the model as it is": {"config": LLAMA},
-    "the law asks for more": {"length": 512, "width": 768},
+    "the law suggests more": {"length": 512, "width": 768},
     "too low": {"length": 512, "width": 768, "heads": 8, "rank": 8},
     "unknown": {"length": 512, "width": 64},
     "unknown below the width": {"length": 512, "width": 64, "rank": 32},
@@ -107,7 +112,7 @@ def test_evidence_reaches_no_rank_that_is_far_from_those_it_was_made_with():
     found = noise(24, task="classify")
     assert found.kept and (found.best.geometry.heads, found.best.rank) == (1, 48)
     assert found.rank.rank == 24
-    assert "classify tasks on vectors speak for rank 4 to 8, not for rank 24." in said(found)
+    assert "image-classification tasks support only rank 4 to 8, not rank 24." in said(found)
     assert "such advice" not in said(found)
     near = noise(4, task="classify")
     assert not near.kept and near.best.rank <= 16
@@ -119,14 +124,14 @@ def test_every_judged_task_is_within_reach_of_the_others():
     for task in judged_tasks():
         others = [other for other in judged_tasks() if other.name != task.name]
         support = support_for(task.kind, task.tokens, others)
-        if support.smaller and task.advised[1] < task.usual[1]:
-            assert support.allows(task.advised[1], task.usual[1]), task.name
+        if support.smaller and task.by_rank[1] < task.usual[1]:
+            assert support.allows(task.by_rank[1], task.usual[1]), task.name
 
 
 def test_more_rank_than_usual_cites_what_less_rank_cost():
     found = noise(100, width=128, task="retrieve")
     assert found.best.rank > 64
-    assert "5 trained retrieve tasks on vectors, half of the rank cost 30.0 points" in said(found)
+    assert "5 trained retrieval tasks on vectors, half of the rank cost 30.0 points" in said(found)
 
 
 def test_the_usual_geometry_has_a_reason_where_the_rule_names_it():
@@ -134,7 +139,7 @@ def test_the_usual_geometry_has_a_reason_where_the_rule_names_it():
     assert found.best.geometry == found.usual.geometry and not found.kept
     words = document(found).reasons[0]
     assert words == (
-        "The tokens ask for rank 48. The smallest head dimension that is large enough and divides "
+        "The tokens suggest rank 48. The smallest head dimension that is large enough and divides "
         "width 64 is 64, the usual one."
     )
     assert document(advise(config=LLAMA)).reasons[2] == "4 heads, as in your model."
@@ -147,3 +152,99 @@ def test_a_theorem_alone_gives_no_order():
     assert "The rank follows from a theorem on one layer." in words
     measured = said(noise(8, width=64, need="retrieval"))
     assert "Use " in measured and "None supports this" not in measured
+
+
+def details(answer):
+    return {one.label: one for one in document(answer).details}
+
+
+def test_what_would_serve_better_than_the_kept_model_is_named():
+    """The table lists 8 heads of rank 96 at equal cost: something does come nearer."""
+    found = advise(config=GPT2)
+    assert found.verdict == "kept, met"
+    words = details(found)["Model"].words
+    assert "8 heads of rank 96 cost the same and would reach it, but without measured" in words
+    assert "Nothing" not in words and "No geometry" not in words
+
+
+@pytest.mark.parametrize("limit", [None, 300_000, 1_000_000])
+def test_nothing_nearer_is_said_only_where_the_table_has_nothing(limit):
+    found = advise(config=GPT2, params=limit)
+    if found.verdict == "nothing nearer":
+        own = found.present
+        assert not any(choice.serves_better_than(own) for choice in found.choices)
+
+
+def test_the_rank_that_mixes_enough_is_named_with_its_95_percent_band():
+    """Rank 3 is within a tenth of the plateau, and its band is not."""
+    found = advise("digits")
+    curve = found.evidence.curve
+    mean, half = curve.mean[2], curve.half_width[2]
+    assert curve.head_dims[2] == 3 and mean > 0.9 * curve.plateau > mean - half
+    words = details(found)["Mixing"].words
+    assert "Rank 4 is the lowest tried whose 95% band lies within 10% of the plateau" in words
+    assert f"(rank 3: {mean:.3f} ± {half:.3f})" in words
+    assert "On the curve of N(0, 1) weights, the rank paper's rule" in words
+    law = details(advise(length=512, width=768))["Mixing"].words
+    assert "Rank 96 is the lowest tried within 10% of the plateau" in law
+    assert "band" not in law and "N(0, 1)" not in law
+
+
+def test_whoever_has_no_images_learns_that_the_evidence_is_images():
+    kind = "3 trained image-classification tasks"
+    words = said(noise(4, task="classify"))
+    assert f"On {kind}, such advice" in words and "Vectors other than images were not" in words
+    digits = said(advise("digits"))
+    assert f"On {kind}, such advice" in digits and "were not tried" not in digits
+
+
+def test_the_length_of_training_stands_beside_each_gain():
+    table = details(advise("digits"))["Trained tasks"].table
+    steps = {row[0]: row[3] for row in table.rows}
+    assert steps == {"cifar10": "2,500", "digits-patches": "1,000", "digits-pixels": "1,200"}
+
+
+def test_the_cost_of_a_lower_rank_is_a_table():
+    found = advise(config=GPT2)
+    one = details(found)["Ranks"]
+    assert one.table.columns == ("rank", "KV bytes", "task", "steps", "cost")
+    assert ("query-key 25%", "62%", "prose, width 256", "4,000", "0.029 ± 0.014 nats") in (
+        one.table.rows
+    )
+    for words in (found.markdown(), page(found)):
+        assert words.count("0.029 ± 0.014 nats") == 1 and "w256-n512" not in words
+
+
+def test_a_mean_that_does_not_matter_is_not_mentioned():
+    assert "Mean" not in details(advise("digits"))
+    tokens = 3 + torch.randn(64, 32, 24, generator=torch.Generator().manual_seed(0))
+    assert "subtract the mean" in details(advise(tokens, width=48))["Mean"].words
+
+
+@pytest.mark.parametrize("width", [24, 40, 64, 100, 128])
+def test_a_multiple_of_8_avoids_the_padding_where_it_is_advised(width):
+    found = noise(4, width=width, task="classify")
+    speed = details(found).get("Speed")
+    assert speed is not None and "Pass `multiple_of=8` to avoid the padding." in speed.words
+    better = noise(4, width=width, task="classify", multiple_of=8)
+    assert better.best.geometry.qk_rank % 8 == better.best.geometry.v_rank % 8 == 0
+    assert "Speed" not in details(better)
+
+
+def test_a_model_of_a_config_is_not_what_a_trial_trains():
+    depth = inspect.signature(headwise.trial).parameters["depth"].default
+    note = f"headwise trial trains a small built-in model of {depth} layers, not your model."
+    assert note in said(advise(config=GPT2)) and note not in said(advise(length=512, width=768))
+
+
+def test_without_data_nothing_was_measured():
+    found = advise(length=512, width=768)
+    assert "This measures" not in page(found) + found.markdown() + str(found)
+
+
+def test_without_data_only_the_law_calls_a_rank_enough_or_too_low():
+    words = dict(document(advise(config=GPT2)).choices)
+    assert "By the law its rank is too low" in words["12 heads of rank 64"]
+    assert "enough by the law" in words["8 heads of rank 96"]
+    measured = " ".join(dict(document(advise("digits")).choices).values())
+    assert "enough for these tokens" in measured and "law" not in measured

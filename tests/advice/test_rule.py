@@ -15,8 +15,8 @@ from headwise.advice.curves import (
     saturated_from,
 )
 from headwise.advice.evidence import Evidence, law_evidence
-from headwise.advice.ranks_apart import RankApart, thin_keys
-from headwise.advice.rule import SLACK, JudgedTask, choose_rank, support_for
+from headwise.advice.judged import JudgedTask, RankApart, thin_keys
+from headwise.advice.rule import SLACK, choose_rank, support_for
 from headwise.advice.tokens.statistics import TokenStatistics
 from headwise.advice.words.reasons import _gains
 from headwise.theory.law_curve import law
@@ -196,10 +196,11 @@ def test_a_gain_is_told_in_its_own_unit(gains, words):
 
 
 def judged(name, unit, gain, error, *, most=4, held_out=False):
-    pairs = {"best": (16, 4), "usual": (1, 64), "advised": (16, 4)}
-    costs = dict.fromkeys(("usual_regret", "usual_error", "advised_regret", "advised_error"), 0.0)
+    pairs = {"best": (16, 4), "usual": (1, 64), "by_rank": (16, 4)}
+    costs = dict.fromkeys(("usual_regret", "usual_error", "by_rank_regret", "by_rank_error"), 0.0)
     rest = {"gain": gain, "gain_error": error, "half_cost": 0.0, "most": most, "held_out": held_out}
-    return JudgedTask(name, "classify", "ids", 64, **pairs, unit=unit, **costs, **rest)
+    known = {"data": "text", "steps": 1000, "width": 64}
+    return JudgedTask(name, "classify", "ids", **known, **pairs, unit=unit, **costs, **rest)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from benchmarks.recording import read_rows
 
 from headwise.advice.curves import RankCurve
 from headwise.advice.evidence import Evidence
-from headwise.advice.rule import TABLE, from_row
+from headwise.advice.judged import TABLE, from_row
 from headwise.advice.tokens.statistics import TokenStatistics
 
 ROOT = Path(__file__).parents[2]
@@ -309,7 +309,7 @@ def test_the_advice_for_a_task_does_not_see_its_own_result(tasks):
     better = replace(own, gain=1.0, held_out=True)
     assert advised_now(prose, [better]).qk_rank == 64  # one task is not enough
     both = [better, replace(better, name="another")]
-    assert advised_now(prose, both).qk_rank == own.advised[1] < 64
+    assert advised_now(prose, both).qk_rank == own.by_rank[1] < 64
 
 
 def test_the_row_of_a_task_is_limited_by_the_other_tasks_alone(tasks):
@@ -317,5 +317,13 @@ def test_the_row_of_a_task_is_limited_by_the_other_tasks_alone(tasks):
     pixels = next(task for task in tasks if task.name == "digits-pixels")
     (alone,) = evidence_rows([pixels])
     among = next(row for row in evidence_rows(tasks) if row["name"] == pixels.name)
-    assert (alone["advised"], among["advised"]) == ([2, 32], [8, 8])
+    assert (alone["by_rank"], among["by_rank"]) == ([2, 32], [8, 8])
     assert alone["most"] == among["most"] == 4
+
+
+def test_a_row_names_what_its_tokens_are_made_of_and_how_long_was_trained(tasks):
+    rows = {row["name"]: row for row in evidence_rows(tasks)}
+    known = {name: (row["data"], row["steps"]) for name, row in rows.items()}
+    assert known["digits-pixels"] == ("images", 1200)
+    assert known[PROSE] == ("text", 8000)
+    assert known["next-window"] == ("sequences", 3000)

@@ -25,7 +25,7 @@ def test_the_answer_fits_on_a_screen(headwise, files, monkeypatch, arguments):
     assert sum(line.startswith("→") for line in lines) == 1
     for word in ("habit", "binds", "own start", "plateau", "any_shape", "`", "retrieval="):
         assert word not in " ".join(lines)
-    for column in ("rank", "mixing", "lookup", "enough"):
+    for column in ("rank", "mixing", "retrieval", "enough"):
         assert sum(line.startswith(f"{column}: ") for line in lines) == 1, column
 
 
@@ -39,10 +39,12 @@ def test_one_number_for_the_rank_that_is_enough(headwise):
 def test_columns_and_the_kept_geometry_are_explained(headwise):
     out = " ".join(headwise("advise", "--length", 512, "--width", 768).out.split())
     assert "in % of that at large head dimension." in out
-    assert "least squared error of finding a token, 0 (exact) to 0.5; ≥ 0: unknown." in out
+    legend = "lower bound on the mean squared error of retrieving one token (0 = exact, 0.5 = "
+    assert f"{legend}without attention)." in out
     assert "The usual geometry is below that; without measured tokens it is kept." in out
     assert "Without measured tokens headwise keeps the usual geometry" in out
     digits = " ".join(headwise("advise").out.split())
+    assert f"{legend}without attention); –: no bound." in digits
     assert "is below that" not in digits
     assert "digits-patches and digits-pixels use this same data." in digits
 
@@ -75,7 +77,8 @@ def test_the_answer_for_a_config_does_not_contradict_itself(headwise, tmp_path):
     out = headwise("advise", "--config", tmp_path / "config.json").out
     words = " ".join(out.split())
     assert "Keep 12 heads of rank 64" in words
-    assert "although the law for random heads asks for more rank (90% mixing needs about" in words
+    assert "; the law for random heads suggests about rank" in words
+    assert "but this is not evidence: pass your data to measure it." in words
     assert "over limit" not in words
     assert "over yours: it costs more than your model" in words
     assert "half predicted" in words
@@ -87,7 +90,7 @@ def test_advice_that_is_the_usual_geometry_claims_no_evidence(headwise, tmp_path
     np.save(tmp_path / "t.npy", tokens)
     out = " ".join(headwise("advise", tmp_path / "t.npy", "--task", "classify").out.split())
     assert "Use 1 head of rank 64" in out
-    assert "The tokens ask for rank 64, which is the usual one." in out
+    assert "The tokens suggest rank 64, which is the usual one." in out
     assert "above the usual geometry" not in out
 
 
@@ -100,7 +103,8 @@ def test_any_shape_is_offered_only_where_it_changes_the_rank(headwise):
 
 def test_explain_shows_curves_and_every_finding(headwise):
     out = headwise("advise", "--length", 128, "--width", 64, "--explain").out
-    assert "head dimension" in out and "Lookup" in out and "FLOPs: per token" in out
+    assert "This measures the first layer" not in out
+    assert "head dimension" in out and "Retrieval" in out and "FLOPs: per token" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -149,3 +153,15 @@ def test_a_config_cannot_command_the_terminal(headwise, tmp_path):
     out = headwise("advise", "--config", tmp_path / "config.json").out
     assert "?[31mred" in out
     assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("source", [("--config", "config.json"), ("digits",)])
+@pytest.mark.parametrize("columns", [80, 100])
+def test_everything_explained_fits_the_terminal(headwise, tmp_path, monkeypatch, source, columns):
+    config = {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_positions": 1024}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = headwise("advise", *source, "--explain").out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(line.strip().startswith(("value 50%", "digits-pixels ")) for line in lines)

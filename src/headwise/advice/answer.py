@@ -8,8 +8,9 @@ from typing import Any
 from headwise.advice.evidence import Evidence
 from headwise.advice.geometries.candidates import Role
 from headwise.advice.geometries.heads import Costs, content_rank
+from headwise.advice.judged import judged_tasks
 from headwise.advice.question import Question
-from headwise.advice.rule import RankChoice, Shortage, Support, judged_tasks
+from headwise.advice.rule import RankChoice, Shortage, Support
 from headwise.geometry import HeadGeometry
 from headwise.hugging_face.family_layers import FamilyLayer
 from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
@@ -43,8 +44,8 @@ class Choice:
         against_largest: Costs as shares of those of the largest rank looked at.
         against_present: Costs as shares of those of the present model, if there is one.
         plateau_share: How far its rank saturates mixing: share of the plateau of the rank curve.
-        floor: Lower bound on the error of looking up single tokens.
-        exact: Whether one head of this rank can look up tokens exactly.
+        floor: Lower bound on the error of retrieving single tokens.
+        exact: Whether one head of this rank can retrieve tokens exactly.
         meets: Whether its rank meets the need that decides.
     """
 
@@ -66,6 +67,20 @@ class Choice:
         """The rank with which queries and keys read content: without a rotary part."""
         return content_rank(self.geometry)
 
+    def serves_better_than(self, other: Choice) -> bool:
+        """Whether it meets a need that the other does not, meets it cheaper, or comes nearer.
+
+        Nearer is more rank without a larger retrieval error: one large head is no better than many.
+
+        Returns:
+            Whether to prefer it.
+        """
+        if self.meets and other.meets:
+            return self.costs.parameters < other.costs.parameters
+        if self.meets or other.meets:
+            return self.meets
+        return self.rank > other.rank and self.floor <= other.floor
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -74,7 +89,7 @@ class Answer:
     Attributes:
         evidence: Rank curves and statistics of the tokens.
         question: Task, budget and constraints.
-        rank: The rank that the tokens ask for, and why.
+        rank: The rank suggested by the tokens, and why.
         choices: Geometries, the advised one first.
         references: The present model if there is one, the usual geometry, the largest rank.
         support: Judged tasks of this kind, and whether they support leaving the usual geometry.
@@ -125,7 +140,10 @@ class Answer:
         if present.meets:
             return "enough" if present.rank <= self.rank.needed else "more than needed"
         if best.geometry == present.geometry:
-            return "nothing nearer"
+            rival = self.rival
+            if rival is None:
+                return "nothing nearer"
+            return "kept, met" if rival.meets else "kept, nearer"
         if best.meets:
             return "met by best"
         if best.rank <= present.rank:
@@ -133,8 +151,16 @@ class Answer:
         return "nearer" if best.floor <= present.floor else "mixes more, looks up less"
 
     @property
+    def rival(self) -> Choice | None:
+        """What would serve the need better than the model that leads, at no higher cost."""
+        present = self.present
+        if present is None or present.meets or self.best.geometry != present.geometry:
+            return None
+        return next((c for c in self.choices[1:] if c.serves_better_than(present)), None)
+
+    @property
     def beyond_trained(self) -> int | None:
-        """The largest width of trained retrieval, if lookup is asked for at a larger one."""
+        """The largest width of trained retrieval, if retrieval is asked for at a larger one."""
         most = max(task.width for task in judged_tasks() if task.kind == "retrieve")
         asked = self.question.need == "retrieval" and self.evidence.width > most
         return most if asked else None

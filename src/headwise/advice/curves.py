@@ -183,6 +183,13 @@ def _lower_limits(curve: RankCurve) -> list[float]:
     return [mean - half for mean, half in zip(curve.mean, halves, strict=True)]
 
 
+def point_before(curve: RankCurve, rank: int) -> tuple[int, float, float] | None:
+    """The rank measured before this one, its mean and the half width that its limit has."""
+    halves = curve.below_top_half_width or curve.half_width
+    points = [*zip(curve.head_dims, curve.mean, halves, strict=True)]
+    return next((point for point in reversed(points) if point[0] < rank), None)
+
+
 #: Seeds before the band is checked for the first time, seeds added after each check, the most.
 FIRST, MORE, MOST = 8, 4, 64
 

@@ -27,10 +27,10 @@ from headwise.advice.geometries.heads import (
     lookup_error,
     usual_heads,
 )
+from headwise.advice.judged import JudgedTask
 from headwise.advice.question import Question, kind_of
 from headwise.advice.rule import (
     SLACK,
-    JudgedTask,
     RankChoice,
     Support,
     choose_rank,
@@ -216,7 +216,7 @@ def _with_present(choices: list[Choice], own: Choice, question: Question) -> lis
     kept = constraints.keeps(own.geometry.heads, own.rank)
     allowed = question.budget.allows(own.geometry) and kept
     allowed = allowed and constraints.kind == kind_of(own.geometry)
-    if not choices or (allowed and not any(_better(choice, own) for choice in choices)):
+    if not choices or (allowed and not any(choice.serves_better_than(own) for choice in choices)):
         return [own, *choices]
     return choices
 
@@ -246,15 +246,3 @@ def _led_by_lookup(choices: list[Choice]) -> list[Choice]:
         return choices
     first = min(better, key=lambda choice: (choice.floor, *_order(choice)))
     return [first, *(choice for choice in choices if choice is not first)]
-
-
-def _better(choice: Choice, than: Choice) -> bool:
-    """Whether it meets a need that the other does not, meets it cheaper, or comes nearer.
-
-    Nearer is more rank without a larger lookup error: one large head is no better than many.
-    """
-    if choice.meets and than.meets:
-        return choice.costs.parameters < than.costs.parameters
-    if choice.meets or than.meets:
-        return choice.meets
-    return choice.rank > than.rank and choice.floor <= than.floor

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from headwise.advice.answer import Answer, Finding
-from headwise.advice.curves import HALF_WIDTH, RankCurve, bounded_dims
+from headwise.advice.curves import HALF_WIDTH, RankCurve, bounded_dims, point_before
 from headwise.advice.evidence import Evidence
 from headwise.advice.geometries.heads import (
     content_rank,
@@ -16,7 +16,7 @@ from headwise.advice.geometries.heads import (
     nearest_divisors,
     usual_heads,
 )
-from headwise.advice.ranks_apart import costs_apart
+from headwise.advice.judged import costs_apart, task_numbers
 from headwise.advice.rule import MARGIN, SLACK
 from headwise.advice.tokens.source import MOST_LENGTH
 from headwise.advice.tokens.statistics import TokenStatistics
@@ -77,7 +77,6 @@ def _task(answer: Answer) -> Finding:
 
 def _evidence(answer: Answer) -> Finding:
     support, best = answer.support, answer.best
-    names = [task.name for task in support.tasks]
     values: dict[str, Any] = {
         "kept": answer.kept,
         "same": best.geometry == answer.usual.geometry,
@@ -98,23 +97,17 @@ def _evidence(answer: Answer) -> Finding:
         "beyond_reach": support.smaller and support.reach < answer.rank.rank < answer.usual.rank,
         "shortage": answer.shortage,
         "size": (answer.evidence.count, answer.evidence.directions, answer.evidence.width),
-        "tasks": names,
-        # A judged task is named by its data, then by how that was cut into tokens.
-        "own": [name for name in names if name.partition("-")[0] == answer.evidence.source],
-        "gains": [[task.name, task.gain, task.gain_error, task.unit] for task in support.tasks],
-        "halves": [[task.half_cost, task.unit] for task in support.tasks],
-        "advised": sorted({task.advised[1] for task in support.tasks}),
-        "trials": [
-            [task.name, *task.best, task.usual_regret, task.usual_error, task.unit]
-            for task in support.tasks
-            if task.usual_regret > 2 * task.usual_error
-        ],
+        "images": answer.evidence.images,
+        # A judged task is named by its data first.
+        "own": [t.name for t in support.tasks if t.name.split("-")[0] == answer.evidence.source],
+        **task_numbers(support.tasks),
     }
     return Finding("evidence", values)
 
 
 def _present(answer: Answer) -> Finding:
-    present, best = answer.present, answer.best
+    present, rival = answer.present, answer.rival
+    best = rival or answer.best
     assert present is not None  # there is a config, so there is a present geometry
     return Finding(
         "present",
@@ -124,6 +117,8 @@ def _present(answer: Answer) -> Finding:
             "verdict": answer.verdict,
             "needed": answer.rank.needed,
             "best": best.geometry,
+            "costs": best.against_present,
+            "kept": "no data" if answer.evidence.statistics is None else answer.shortage,
             "rank": answer.rank,
         },
     )
@@ -167,6 +162,9 @@ def _mixing(answer: Answer) -> Finding:
         "start": curve.start,
         "without_mask": evidence.mask == "causal" and evidence.statistics is not None,
         "paper": rank.paper,
+        "other_curve": any(one.start == "paper" for one in evidence.curves),
+        "before": point_before(curve, rank.mixing) if rank.reached else None,
+        "wide": bool(curve.below_top_half_width),
     }
     return Finding("mixing", values)
 
@@ -179,6 +177,7 @@ def _retrieval(answer: Answer) -> Finding:
         if dimension * MARGIN > evidence.directions:
             limit = "numbers" if evidence.directions < evidence.width else "width"
         values |= {"dimension": dimension, "learned": known.learned, "limit": limit}
+        values |= {"numbers": evidence.directions}
     return Finding("retrieval", values)
 
 
@@ -245,6 +244,7 @@ def _heads(answer: Answer) -> Finding:
     limit = "width"
     if best.role == "advised":
         limit = limit_of(geometry, constraints, budget, budget.present)
+    values["exact"] = geometry.heads * best.rank == geometry.width
     rest = groups_leave_a_rest(geometry, limit, budget)  # type: ignore[arg-type]
     return Finding("heads", values | {"why": limit, "group": geometry.group if rest else None})
 
@@ -325,8 +325,8 @@ def _about_tokens(evidence: Evidence) -> Iterator[Finding]:
     found = evidence.statistics
     if found is None:
         return
-    large = found.mean_share > LARGE_MEAN
-    yield Finding("mean", {"share": found.mean_share, "large": large, "learned": found.learned})
+    if found.mean_share > LARGE_MEAN:
+        yield Finding("mean", {"share": found.mean_share, "learned": found.learned})
     yield from _sample(evidence.count, found)
     if found.dimension_with_outliers is not None:
         yield Finding("outliers", {"statistics": found, "count": found.outliers})

@@ -1,4 +1,4 @@
-"""THE RULE: which rank the tokens ask for. Everything to be judged is in this file.
+"""THE RULE: which rank the tokens suggest. Everything to be judged is in this file.
 
 1. **Which curve.** The numerical rank of the first layer at the model's default initialisation
    (LayerNorm, PyTorch's default weights). On CIFAR-10 (ViT, 8 heads, 12,000 images, two seeds)
@@ -7,7 +7,7 @@
 2. **Mixing.** The curve is saturated at the smallest rank whose lower confidence limit is within
    ``SLACK`` of the plateau. On that evidence every slack from 0.05 to 0.22 gives 8. Between two
    measured ranks the curve is interpolated, and a rank there that is within ``SLACK`` is enough.
-3. **Retrieval.** To look up single tokens exactly, a head must resolve their effective dimension
+3. **Retrieval.** To retrieve single tokens exactly, a head must resolve their effective dimension
    (heads paper), and directions beyond it count too: with effective dimension 4, 8 and 16 planted
    in width 32, a rank equal to it reached 80 to 94 % of what full rank does, twice it 97 to 100 %.
    So retrieval needs ``MARGIN`` times the effective dimension, at most as many directions as
@@ -20,10 +20,10 @@
    this limit mixing asked for rank 32 on digits, pixel by pixel, where ranks 1 to 4 scored best.
 5. **Regression.** A regression shows small errors, and layers after the first hold more dimensions
    than the tokens: in the middle layers of in-context regression, queries and keys use twice the
-   rank that its tokens ask for. So it asks for ``REGRESSION`` times both needs.
+   rank suggested by its tokens. So it asks for ``REGRESSION`` times both needs.
 6. **Heads.** As many of that rank as fill the width, or as a budget of parameters buys. At equal
    parameters many heads of the advised rank scored higher than few of a larger one on CIFAR-10
-   and digits; where tokens are looked up, one head of full rank beat many of less.
+   and digits; where tokens are retrieved, one head of full rank beat many of less.
 
 Whether the answer may then leave the usual geometry depends on the task, by the evidence of
 judged tasks in ``judged.json``, which ``python -m benchmarks.advice.judge --evidence`` writes from
@@ -33,17 +33,15 @@ recorded sweeps. All its geometries have heads × rank = width.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from headwise.advice.curves import RankCurve, our_saturation, paper_saturation, saturated_from
 from headwise.advice.evidence import Evidence
+from headwise.advice.judged import FEWEST, JudgedTask, judged_tasks
 from headwise.advice.question import Need, Task
 from headwise.report.results import short_repr
 
@@ -55,7 +53,7 @@ Shortage = Literal["tokens", "numbers"]
 #: Retrieval needs this many times the effective dimension.
 MARGIN = 2
 
-#: Regression asks for this many times the rank that its tokens ask for.
+#: Regression asks for this many times the rank suggested by its tokens.
 REGRESSION = 2
 
 #: How far below its plateau, as a share of it, a saturated curve may be.
@@ -64,7 +62,7 @@ SLACK = 0.1
 
 @dataclass(frozen=True)
 class RankChoice:
-    """The rank that the tokens ask for, and the needs behind it.
+    """The rank suggested by the tokens, and the needs behind it.
 
     Attributes:
         rank: The rank chosen: the need that decides, rounded to what is allowed, or the fixed one.
@@ -77,8 +75,8 @@ class RankChoice:
         mixing_from: The least rank that mixes enough, interpolated.
         counts: The needs that must be met.
         fixed: Whether the rank was given.
-        ceiling: The largest rank that paid on trained tasks, if the tokens ask for more.
-        factor: How many times the rank that the tokens ask for is enough for the task.
+        ceiling: The largest rank that paid on trained tasks, if the tokens suggest more.
+        factor: How many times the rank suggested by the tokens is enough for the task.
     """
 
     rank: int
@@ -110,7 +108,7 @@ class RankChoice:
 
     @property
     def retrieval_too(self) -> bool:
-        """Whether mixing decides, and yet a rank that mixes enough may be too low for lookup."""
+        """Whether mixing decides, and yet a rank that mixes enough may be too low for retrieval."""
         counted = self.binds == "mixing" and "retrieval" in self.counts
         return counted and self.retrieval > self.mixing_from
 
@@ -122,13 +120,13 @@ class RankChoice:
     def limited(self, ceiling: int | None) -> RankChoice:
         """The same choice, with no more rank for mixing than paid on trained tasks.
 
-        A given rank stays, and so does what lookup needs: trained tasks have tokens of few
+        A given rank stays, and so does what retrieval needs: trained tasks have tokens of few
         dimensions.
         """
         if ceiling is None or self.fixed:
             return self
-        lookup = self.factor * self.retrieval
-        most = max(ceiling, lookup) if "retrieval" in self.counts else ceiling
+        retrieval = self.factor * self.retrieval
+        most = max(ceiling, retrieval) if "retrieval" in self.counts else ceiling
         if self.rank <= most:
             return self
         return replace(self, rank=most, binds="trained", ceiling=most)
@@ -194,56 +192,8 @@ def shortage(evidence: Evidence, rank: int, *, of_model: bool) -> Shortage | Non
     return "numbers" if of_model and narrow else None
 
 
-TABLE = Path(__file__).with_name("judged.json")
-
-#: The fewest judged tasks of a kind on such tokens that count as evidence.
-FEWEST = 2
-
 #: Evidence for less rank reaches this many times the largest rank that its tasks were advised.
 REACH = 2
-
-
-@dataclass(frozen=True)
-class JudgedTask:
-    """What a sweep over heads × rank = width found on one task.
-
-    Attributes:
-        name: Name of the task.
-        kind: Kind of the task.
-        tokens: "ids" or "vectors".
-        width: Width of the model.
-        best: Heads and rank that scored best.
-        usual: Heads and rank of the usual geometry.
-        advised: Heads and rank that the rule names: by the tokens, limited by the other tasks.
-        unit: "points" (of accuracy, or of the error without attention) or "nats" of loss.
-        usual_regret: How far the usual geometry scored below the best, paired by seed.
-        usual_error: Standard error of that.
-        advised_regret: How far the geometry that the rule names scored below the best.
-        advised_error: Standard error of that.
-        gain: Score of the geometry that the rule names less that of the usual one.
-        gain_error: Standard error of the gain.
-        half_cost: What half that rank costs against it.
-        most: The largest rank that scored within one standard error of the best.
-        held_out: Whether the rule was made without looking at this task.
-    """
-
-    name: str
-    kind: Task
-    tokens: str
-    width: int
-    best: tuple[int, int]
-    usual: tuple[int, int]
-    advised: tuple[int, int]
-    unit: str
-    usual_regret: float
-    usual_error: float
-    advised_regret: float
-    advised_error: float
-    gain: float
-    gain_error: float
-    half_cost: float
-    most: int
-    held_out: bool
 
 
 @dataclass(frozen=True)
@@ -256,7 +206,7 @@ class Support:
         tasks: The judged tasks of that kind on such tokens.
         enough: Whether the kind has at least two judged tasks on such tokens, and a held-out one.
         smaller: Whether ranks below the usual one did no harm there.
-        larger: Whether less rank than the tokens ask for did harm there.
+        larger: Whether less rank than the tokens suggest did harm there.
         ceiling: The largest rank that paid on them; None without evidence for less rank than usual.
     """
 
@@ -279,19 +229,7 @@ class Support:
     @property
     def reach(self) -> int:
         """The largest rank below the usual one that these tasks say something about."""
-        return REACH * max((task.advised[1] for task in self.tasks), default=0)
-
-
-@cache
-def judged_tasks() -> tuple[JudgedTask, ...]:
-    """Every judged task."""
-    return tuple(map(from_row, json.loads(TABLE.read_text(encoding="utf-8"))))
-
-
-def from_row(row: dict[str, Any]) -> JudgedTask:
-    """A row of the table as a judged task."""
-    pairs: dict[str, Any] = {name: tuple(row[name]) for name in ("best", "usual", "advised")}
-    return JudgedTask(**row | pairs)
+        return REACH * max((task.by_rank[1] for task in self.tasks), default=0)
 
 
 def support_for(kind: Task, tokens: str, judged: Sequence[JudgedTask] | None = None) -> Support:
@@ -343,6 +281,6 @@ def _is_better(tasks: Sequence[JudgedTask]) -> bool:
 
     Points and nats do not add up, so gains count in standard errors (Stouffer's method).
     """
-    smaller = [task for task in tasks if task.advised[1] < task.usual[1]]
+    smaller = [task for task in tasks if task.by_rank[1] < task.usual[1]]
     gains = [task.gain / task.gain_error for task in smaller if task.gain_error > 0]
     return bool(gains) and sum(gains) > 2 * math.sqrt(len(gains))

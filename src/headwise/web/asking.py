@@ -19,6 +19,7 @@ from headwise.progress import Progress
 
 if TYPE_CHECKING:  # torch takes seconds to import, and the first page must not wait for it
     from headwise.advice import Advice
+    from headwise.advice.render.document import Detail
 
 #: Measurements that are kept, so that sliders need no second one.
 KEPT = 16
@@ -131,13 +132,18 @@ def _words(advice: Advice) -> dict[str, Any]:
         "answer": shown.headline,
         "reasons": shown.reasons,
         "caveat": spoken(shown.caveat, "page"),
-        "closing": shown.closing,
         "table": {"columns": shown.table.columns, "rows": shown.table.rows},
         "costs": {"columns": shown.costs.columns, "rows": shown.costs.rows},
         "legend": shown.legend,
-        "findings": [{"label": label, "words": words} for label, words in shown.findings],
+        "findings": [_detail(one) for one in shown.details],
         "curve_notes": shown.curve_notes,
     }
+
+
+def _detail(one: Detail) -> dict[str, Any]:
+    """A finding with the columns and rows of its table."""
+    table = None if one.table is None else {"columns": one.table.columns, "rows": one.table.rows}
+    return {"label": one.label, "words": one.words, "table": table}
 
 
 def _form(advice: Advice) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
@@ -10,21 +11,21 @@ from headwise.advice.answer import Answer, Choice
 from headwise.advice.curves import RankCurve
 from headwise.advice.geometries.heads import content_rank, rotary_rank
 from headwise.advice.words.answer import (
-    CLOSING,
     LABELS,
     caveat,
     choice_words,
     headline,
     legend,
-    lookup_words,
     met_words,
     notes,
     over_words,
     question_words,
+    reason_codes,
     reasons,
+    retrieval_words,
     row_name,
 )
-from headwise.advice.words.finding import sentence
+from headwise.advice.words.finding import finding_table, sentence, trained_words
 from headwise.advice.words.terms import START_LONG, geometry_words, percent
 from headwise.faces import Face, spoken
 from headwise.geometry import HeadGeometry
@@ -49,23 +50,34 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Detail:
+    """What was found besides the reasons: a label, a sentence, and its table if it has one."""
+
+    label: str
+    words: str
+    table: Table | None
+
+
+@dataclass(frozen=True)
 class Document:
     """Everything that is shown, in order. Words are final; tables hold final cells.
 
     ``first_legend`` explains the first ``MOST_ROWS`` rows of the table, ``legend`` all of them.
+    ``whole_table`` has FLOPs too, for which a terminal has no room; ``costs`` has every cost as a
+    share of others.
     """
 
     question: str
     headline: str
     rows: tuple[Row, ...]
     table: Table
+    whole_table: Table
     costs: Table
     legend: tuple[str, ...]
     first_legend: tuple[str, ...]
     reasons: tuple[str, ...]
     caveat: str
-    closing: str
-    findings: tuple[tuple[str, str], ...]
+    details: tuple[Detail, ...]
     choices: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     curves: Table
@@ -80,16 +92,13 @@ def document(answer: Answer, face: Face = "python") -> Document:
         headline=headline(answer),
         rows=rows,
         table=_table(answer, rows),
+        whole_table=_table(answer, rows, whole=True),
         costs=_costs(answer, rows),
         legend=tuple(legend(answer, [row.choice for row in rows])),
         first_legend=tuple(legend(answer, [row.choice for row in rows[:MOST_ROWS]])),
         reasons=tuple(spoken(line, face) for line in reasons(answer)),
         caveat=caveat(answer),
-        closing=CLOSING,
-        findings=tuple(
-            (LABELS.get(one.code, one.code.capitalize()), spoken(sentence(one), face))
-            for one in answer.findings
-        ),
+        details=tuple(_details(answer, face)),
         choices=tuple(
             (geometry_words(choice.geometry), choice_words(answer, choice))
             for choice in answer.choices
@@ -98,6 +107,18 @@ def document(answer: Answer, face: Face = "python") -> Document:
         curves=_curves(answer),
         curve_notes=tuple(_curve_note(curve) for curve in answer.evidence.curves),
     )
+
+
+def _details(answer: Answer, face: Face) -> Iterator[Detail]:
+    """Every finding that is no reason, and the tables of all."""
+    known = reason_codes(answer)
+    for one in answer.findings:
+        table = finding_table(one)
+        if one.code not in known:
+            label = LABELS.get(one.code, one.code.capitalize())
+            yield Detail(label, spoken(sentence(one), face), table)
+        elif table is not None:
+            yield Detail("Trained tasks", trained_words(one.values), table)
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
@@ -139,7 +160,7 @@ def _told_apart(name: str, geometry: HeadGeometry, rows: int) -> str:
     return name if rows == 1 else f"{name}, {geometry.heads} × {content_rank(geometry)}"
 
 
-def _table(answer: Answer, rows: tuple[Row, ...]) -> Table:
+def _table(answer: Answer, rows: tuple[Row, ...], *, whole: bool = False) -> Table:
     """What each geometry is, costs and can do. Columns that say nothing are left out."""
     against = "yours" if answer.present is not None else "usual"
     columns: dict[str, list[Any]] = {
@@ -151,11 +172,14 @@ def _table(answer: Answer, rows: tuple[Row, ...]) -> Table:
         "values": [row.choice.geometry.v_rank for row in rows],
         "params": [short(row.choice.costs.parameters) for row in rows],
         f"of {against}": [share(_against(row.choice)["parameters"]) for row in rows],
+        "FLOPs": [short(row.choice.costs.flops_per_token) for row in rows],
         "KV bytes": [short(row.choice.costs.cache_bytes_per_token) for row in rows],
         "mixing": [percent(row.choice.plateau_share) for row in rows],
-        "lookup": [lookup_words(answer.rank, row.choice) for row in rows],
+        "retrieval": [retrieval_words(answer.rank, row.choice) for row in rows],
         "enough": [_met(answer, row.choice) for row in rows],
     }
+    if not whole:
+        del columns["FLOPs"]
     if columns["kv"] == columns["heads"]:
         del columns["kv"]
     if not any(columns["rotary"]):

@@ -51,6 +51,7 @@ def _rendered(answer: Answer, template: str, face: Face) -> str:
         layer=exported(answer, "torch"),
         remarks=remarks(answer, "torch"),
         trial=trial_command(answer),
+        built_in="" if _has_own_model(answer) else " a small built-in model",
     )
 
 
@@ -64,10 +65,16 @@ def trial_command(answer: Answer) -> str:
     return f"{command} --candidates {','.join(named[:COMPARED])}" if len(named) > 1 else command
 
 
+def _has_own_model(answer: Answer) -> bool:
+    """Whether the suggested trial trains a model of the user's own."""
+    known = answer.evidence.statistics
+    return known is not None and not known.learned and not answer.evidence.images
+
+
 def _trained_on(answer: Answer) -> str:
     """The data as a trial takes them; no built-in model reads vectors."""
-    known, source = answer.evidence.statistics, answer.evidence.source
-    if known is not None and not known.learned and not answer.evidence.images:
+    source = answer.evidence.source
+    if _has_own_model(answer):
         return "--build mine:build --batches mine:batches"
     named = "SOURCE" if source in (None, "tokens") else quote(source)
     # Both commands choose a patch where none is given, and not always the same one.

@@ -52,11 +52,12 @@ def markdown(answer: Answer) -> str:
     """The whole answer as Markdown."""
     shown = document(answer)
     reasons = [f"{number}. {line}" for number, line in enumerate(shown.reasons, 1)]
-    findings = [f"* **{label}.** {words}" for label, words in shown.findings]
-    parts = [f"**{shown.headline}**", shown.question, shown.table.markdown(), "\n".join(reasons)]
-    return "\n\n".join(
-        [*parts, shown.caveat, "\n".join(findings), shown.costs.markdown(), *shown.notes]
-    )
+    parts = [f"**{shown.headline}**", shown.question, shown.whole_table.markdown()]
+    parts += ["\n".join(reasons), shown.caveat]
+    for one in shown.details:
+        parts.append(f"**{one.label}.** {one.words}")
+        parts += [] if one.table is None else [one.table.markdown()]
+    return "\n\n".join([*parts, *shown.notes])
 
 
 def _glance(shown: Document, width: int, *, whole: bool) -> Iterator[object]:
@@ -74,13 +75,13 @@ def _glance(shown: Document, width: int, *, whole: bool) -> Iterator[object]:
 def _explained(answer: Answer, shown: Document, width: int) -> Iterator[object]:
     rank = answer.best.rank
     yield f"\n{terminal_plot(panel(answer), (f'advised rank {rank}', rank))}\n"
-    for label, words in shown.findings:
-        yield _hanging(f"{label}: ", words, width)
+    for one in shown.details:
+        yield _hanging(f"{one.label}: ", one.words, width)
+        for line in () if one.table is None else _lines(one.table):
+            yield f"   {line}"
     yield ""
     for note in shown.notes:
         yield _hanging("", note, width)
-    if shown.closing not in shown.caveat:
-        yield f"\n{shown.closing}"
 
 
 def _first_rows(table: Table) -> Table:

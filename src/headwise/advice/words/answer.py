@@ -27,9 +27,14 @@ CLOSING = (
 )
 
 NO_DATA = (
-    "No data was given, so this uses a law for random heads, which asks for more rank than most "
+    "No data was given, so this uses a law for random heads, which suggests more rank than most "
     "real tokens do. Pass data to have it measured."
 )
+
+#: Layers of the model that ``headwise trial`` builds by default.
+TRIAL_DEPTH = 2
+
+NOT_YOURS = f"headwise trial trains a small built-in model of {TRIAL_DEPTH} layers, not your model."
 
 START = {"model": "default initialisation", "paper": "N(0, 1) weights", "law": "law"}
 
@@ -42,13 +47,13 @@ LENGTH_FROM = {
 
 ROLES: dict[str, str] = {
     "advised": "The rank that is enough for these tokens, in queries, keys and values.",
-    "whole values": "That rank for queries and keys, with wider values: for layers that must pass "
-    "on whole tokens.",
+    "whole values": "That rank for queries and keys, with full-width values: for layers that must "
+    "pass on whole tokens.",
     "fewer heads": "That rank with fewer heads: cheaper. On images it scored 1 to 4 points lower.",
     "present heads": "That rank with the model's number of heads: cheaper than more heads. On "
     "images, fewer heads scored 1 to 4 points lower.",
     "half rank": "Half that rank: try it if training shows that less is enough.",
-    "lookup": "Enough rank to look up single tokens exactly.",
+    "lookup": "Enough rank to retrieve single tokens exactly.",
     "limited rank": "The largest rank below that which the limits allow.",
     "usual": f"The usual choice: head_dim {USUAL_HEAD_DIM}, or the nearest that divides the width.",
     "largest": "The largest rank that was tried.",
@@ -62,14 +67,23 @@ OVER = {
 }
 
 #: Names of rows that differ from the role.
-ROW_NAMES = {"present": "your model", "limited rank": "lower rank", "present heads": "your heads"}
+ROW_NAMES = {
+    "present": "your model",
+    "limited rank": "lower rank",
+    "present heads": "your heads",
+    "whole values": "full values",
+    "lookup": "retrieval",
+}
+
+#: The cell of the column "retrieval" where the bound says nothing.
+NO_BOUND = "–"
 
 #: Names of findings, for lists; others are named by their code.
 LABELS = {
     "decides": "Need",
     "judged part": "Part",
     "judged encoder": "Part",
-    "retrieval": "Lookup",
+    "retrieval": "Retrieval",
     "apart": "Ranks",
     "mask from": "Mask",
     "mask law": "Mask",
@@ -106,23 +120,29 @@ def headline(answer: Answer) -> str:
     costs = f"{best.costs.parameters:,} parameters, {_compared(answer)}"
     if best.meets:
         return f"{chosen}: {costs}."
-    but = f"although {_asks_for_more(answer)}" if answer.kept else _lacks(answer, best)
-    return f"{chosen} ({costs}), {but}."
+    if answer.kept:
+        return f"{chosen} ({costs}){_suggests_more(answer)}."
+    return f"{chosen} ({costs}), {_lacks(answer, best)}."
 
 
 def caveat(answer: Answer) -> str:
     """What to know before the answer is believed."""
-    if answer.evidence.statistics is None:
-        return NO_DATA
     few = answer.finding("few tokens")
-    return CLOSING if few is None else f"{sentence(few)} {CLOSING}"
+    parts = [CLOSING] if few is None else [sentence(few), CLOSING]
+    if answer.evidence.statistics is None:
+        parts = [NO_DATA]
+    return " ".join(parts + [NOT_YOURS] * (answer.present is not None))
 
 
 def reasons(answer: Answer) -> list[str]:
     """The three reasons that decide; ``words.reasons`` holds their sentences."""
-    codes = ["evidence", "decides", "heads" if answer.finding("shape") is None else "shape"]
-    found = [answer.finding(code) for code in codes]
+    found = [answer.finding(code) for code in reason_codes(answer)]
     return [sentence(one) for one in found if one is not None]
+
+
+def reason_codes(answer: Answer) -> list[str]:
+    """The findings that are reasons; every face shows them once, beside the answer."""
+    return ["evidence", "decides", "heads" if answer.finding("shape") is None else "shape"]
 
 
 def row_name(answer: Answer, choice: Choice) -> str:
@@ -139,17 +159,21 @@ def row_name(answer: Answer, choice: Choice) -> str:
 
 def choice_words(answer: Answer, choice: Choice) -> str:
     """Why a choice is listed, and what it can do."""
+    role = ROLES[choice.role]
+    if answer.evidence.statistics is None:
+        role = role.replace("for these tokens", "by the law")
     if not choice.meets:
-        return f"{ROLES[choice.role]} {_short_of(answer, choice)}"
-    return f"{ROLES[choice.role]} It reaches {percent(choice.plateau_share)} mixing."
+        return f"{role} {_short_of(answer, choice)}"
+    return f"{role} It reaches {percent(choice.plateau_share)} mixing."
 
 
 def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
     """What the columns of the table of these choices mean, one line each."""
     rank = answer.rank
-    enough, verb = f"reaches {1 - SLACK:.0%} mixing", "does"
+    known_by = "by the law" if answer.evidence.statistics is None else "with 95% confidence"
+    enough, verb = f"reaches {1 - SLACK:.0%} mixing {known_by}", "does"
     if rank.binds == "retrieval" or rank.retrieval_too:
-        enough, verb = "can look up single tokens", "can"
+        enough, verb = "can retrieve single tokens", "can"
     if rank.factor > 1:
         enough, verb = "is enough for regression", "is"
     if rank.ceiling is not None:
@@ -160,11 +184,14 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
         if known
         else f" (unknown: it rises up to rank {rank.mixing})"
     )
+    unbounded = any(retrieval_words(rank, choice) == NO_BOUND for choice in shown)
+    no_bound = f"; {NO_BOUND}: no bound" * unbounded
     over = {over_words(answer, choice) for choice in shown}
     return [
         _rank_columns([*answer.choices, *answer.references]),
         "mixing: rank of attention before training, in % of that at large head dimension.",
-        "lookup: least squared error of finding a token, 0 (exact) to 0.5; ≥ 0: unknown.",
+        "retrieval: lower bound on the mean squared error of retrieving one token "
+        f"(0 = exact, 0.5 = without attention){no_bound}.",
         f"enough: whether the rank {enough}{least}.",
         *([_kept_below(answer)] if known and answer.kept and not answer.best.meets else []),
         *(f"{word}: {meaning}" for word, meaning in OVER.items() if word in over),
@@ -187,10 +214,10 @@ def notes(answer: Answer) -> list[str]:
     return [
         "mixing: numerical rank of a head's attention matrix before training, as a share of its "
         "plateau, the value that it tends to for large head dimensions.",
-        "lookup: lower bound on the mean squared error of retrieving the nearer of two tokens "
+        "retrieval: lower bound on the mean squared error of retrieving the nearer of two tokens "
         f"in {dimension} dimensions (heads paper; 0.5 without attention). 0: one head can be "
         f"exact. Training took a rank of {MARGIN} times the effective dimension to get there; "
-        "below that, ≥ 0 is shown.",
+        f"below that, {NO_BOUND} is shown.",
         f"FLOPs: per token, at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
         "in 16-bit numbers.",
     ]
@@ -212,11 +239,11 @@ def met_words(rank: RankChoice, choice: Choice) -> str:
     return "unknown" if is_open(rank) else "no"
 
 
-def lookup_words(rank: RankChoice, choice: Choice) -> str:
-    """The lookup error of a choice, as a cell of a table."""
+def retrieval_words(rank: RankChoice, choice: Choice) -> str:
+    """The retrieval error of a choice, as a cell of a table."""
     if choice.exact and choice.rank >= rank.retrieval:
         return "0"
-    return f"≥ {choice.floor:.3f}" if choice.floor >= NEGLIGIBLE else "≥ 0"
+    return f"≥ {choice.floor:.3f}" if choice.floor >= NEGLIGIBLE else NO_BOUND
 
 
 def assumed_words(sizes: Mapping[str, int]) -> str:
@@ -245,11 +272,15 @@ def _compared(answer: Answer) -> str:
     return f"{words}, {best.against_present['parameters']:.0%} of your model's"
 
 
-def _asks_for_more(answer: Answer) -> str:
-    """What asks for more rank than the geometry that leads."""
-    measured = answer.evidence.statistics is not None
-    who = "the tokens ask" if measured else "the law for random heads asks"
-    return f"{who} for more rank ({need_words(answer.rank)})"
+def _suggests_more(answer: Answer) -> str:
+    """What suggests more rank than the geometry that leads, and why that does not decide."""
+    rank = answer.rank
+    if answer.evidence.statistics is not None:
+        return f", although the tokens suggest more rank ({need_words(rank)})"
+    found = f"the law for random heads suggests {enough_words(rank)}"
+    if is_open(rank):
+        found = f"by the law for random heads {need_words(rank)}"
+    return f"; {found}, but this is not evidence: pass your data to measure it"
 
 
 def _lacks(answer: Answer, choice: Choice) -> str:
@@ -275,7 +306,8 @@ def _short_of(answer: Answer, choice: Choice) -> str:
     """That a choice has too low a rank, or that nobody knows whether it has."""
     rank = answer.rank
     if not is_open(rank):
-        return f"Its rank is too low: {need_words(rank)}."
+        by_law = answer.evidence.statistics is None
+        return f"{'By the law its' if by_law else 'Its'} rank is too low: {need_words(rank)}."
     if choice.rank < answer.evidence.width:
         return f"Whether its rank is enough is unknown: {need_words(rank)}."
     return f"That is the largest rank of width {choice.rank}; whether it is enough is unknown."

@@ -1,4 +1,4 @@
-"""Findings as sentences."""
+"""Findings as sentences, and as small tables where they are many numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from headwise.advice.words.terms import (
     geometry_words,
     need_words,
     percent,
+    task_words,
 )
+from headwise.report.tables import Table
 
 Values = Mapping[str, Any]
 
@@ -38,14 +40,35 @@ def _present(v: Values) -> str:
     ends = {
         "enough": "that is enough.",
         "more than needed": f"{enough_words(v['rank'])} would be enough.",
-        "nothing nearer": f"{needs}. Nothing of equal or lower cost comes nearer.",
+        "nothing nearer": f"{needs}. No geometry of equal or lower cost in the table mixes more "
+        "and retrieves as well.",
+        "kept, met": f"{needs}. {_rival(v)} would reach it, but {_kept_because(v)}.",
+        "kept, nearer": f"{needs}. {_rival(v)} would come nearer, but {_kept_because(v)}.",
         "met by best": f"{needs}. {best} would be enough at no higher cost.",
         "nearer": f"{needs}. {best} would come nearer at no higher cost.",
-        "mixes more, looks up less": f"{needs}. {best} would mix more and look up less well.",
+        "mixes more, looks up less": f"{needs}. {best} would mix more and retrieve less well.",
         "no nearer": f"{needs}. {best} comes no nearer.",
     }
     words = f"Your model has {geometry_words(v['geometry'])}: {percent(v['share'])} mixing"
     return f"{words}; {ends[v['verdict']]}"
+
+
+def _rival(v: Values) -> str:
+    """What would serve better, with its cost against the model's."""
+    share = v["costs"]["parameters"]
+    cost = "the same" if share == 1 else f"{share:.0%} of the parameters"
+    return f"{geometry_words(v['best'])} cost{'s' * (v['best'].heads == 1)} {cost} and"
+
+
+def _kept_because(v: Values) -> str:
+    """Why the model's geometry leads although another would serve the need better."""
+    why = {
+        "no data": "without measured tokens",
+        "tokens": "as there are too few tokens to tell,",
+        "numbers": "as your tokens are narrower than the model,",
+        None: "without support by trained tasks",
+    }[v["kept"]]
+    return f"{why} your geometry is kept"
 
 
 def _judged_part(v: Values) -> str:
@@ -90,50 +113,58 @@ def _length(v: Values) -> str:
 
 def _mixing(v: Values) -> str:
     how = START_LONG[v["start"]] + (", without the mask" if v["without_mask"] else "")
-    paper = "finds no saturation" if v["paper"] is None else f"gives {v['paper']}"
-    paper = f"(stop when a doubling gains only about 0.01) {paper}"
+    paper = _papers_rule(v)
     if not v["reached"]:
-        return (
-            f"Mixing still gains at rank {v['rank']}, the largest tried ({how}). The rank paper's "
-            f"rule {paper}."
-        )
+        return f"Mixing still gains at rank {v['rank']}, the largest tried ({how}). {paper}"
+    measured = v["start"] != "law"
+    lies = "whose 95% band lies within" if measured else "within"
+    before = f" ({_before(v)})" if v["before"] is not None else ""
     return (
-        f"Rank {v['rank']} is the first one tried at which a head is within {v['slack']:.0%} of "
-        f"its plateau, {v['plateau']:.2f} of {v['length']:,} tokens ({how}). The rank paper's rule "
-        f"{paper}."
+        f"Rank {v['rank']} is the lowest tried {lies} {v['slack']:.0%} of the plateau, "
+        f"{v['plateau']:.2f} of {v['length']:,} tokens{before}. The curve is that of {how}. {paper}"
     )
+
+
+def _before(v: Values) -> str:
+    """The rank tried before, with what its limit is taken from."""
+    rank, mean, half = v["before"]
+    if v["wide"]:
+        return f"rank {rank}: {mean:.3f}, its difference to the highest point known to ± {half:.3f}"
+    return f"rank {rank}: {mean:.3f}" + (f" ± {half:.3f}" if half else "")
+
+
+def _papers_rule(v: Values) -> str:
+    """What the rank paper's rule gives, and on which curve."""
+    found = "finds no saturation" if v["paper"] is None else f"gives {v['paper']}"
+    curve = "On the curve of N(0, 1) weights, the" if v["other_curve"] else "The"
+    return f"{curve} rank paper's rule (stop when a doubling gains only about 0.01) {found}."
 
 
 def _retrieval(v: Values) -> str:
     if "dimension" not in v:
         return (
-            f"Without data, tokens may fill all {v['width']} dimensions. Looking one up exactly "
+            f"Without data, tokens may fill all {v['width']} dimensions. Retrieving one exactly "
             f"would then need rank {v['rank']}."
         )
     own = "embedded tokens" if v["learned"] else "tokens"
     limits = {
-        "numbers": " A rank above the numbers per token is of no use.",
-        "width": " A rank above the width is of no use.",
+        "numbers": f" Tokens have {counted(v['numbers'], 'number')}, so a higher rank cannot help.",
+        "width": f" The width is {v['width']}, so a higher rank cannot help.",
     }
     return (
-        f"Lookup needs rank {v['rank']}. In training it took about {MARGIN} times the effective "
+        f"Retrieval needs rank {v['rank']}. In training it took about {MARGIN} times the effective "
         f"dimension of the {own}, which is {v['dimension']:.1f}.{limits.get(v['limit'], '')}"
     )
 
 
 def _apart(v: Values) -> str:
-    lead = "Keep one rank for queries, keys and values"
+    lead = "Keep one rank for queries, keys and values."
     if v["thin"] is not None:
-        lead = f"Queries and keys do with {percent(v['thin'])} of the rank of values"
-    parts = []
-    for part, share, cache, costs in v["costs"]:
-        each = " and ".join(
-            f"{cost:.3f} ± {error:.3f} {unit} on {task} ({steps:,} steps)"
-            for task, cost, error, unit, steps in costs
-        )
-        named = f"{percent(share)} of the rank for {part} alone"
-        parts.append(f"{named} saves {percent(1 - cache)} of the KV bytes and costs {each}")
-    return f"{lead}: {'; '.join(parts)}."
+        lead = f"{percent(v['thin'])} of the rank of values is enough for queries and keys."
+    return (
+        f"{lead} The table has the cost of lowering one of them alone; rank and KV bytes are in "
+        "percent of those with equal ranks."
+    )
 
 
 def _speed(v: Values) -> str:
@@ -143,8 +174,9 @@ def _speed(v: Values) -> str:
         words.append(f"Fused attention kernels pad head dimension {ranks} to a multiple of 8.")
     if v["heads"]:
         words.append(f"Each of the {v['heads']} heads computes its own n × n scores.")
-    asked = ["`multiple_of=8`"] * bool(v["multiple_of"]) + ["`heads`"] * v["fix_heads"]
-    return " ".join(words + [f"Pass {' and '.join(asked)} to limit that."] * bool(asked))
+    if v["multiple_of"]:
+        words.insert(1, f"Pass `multiple_of={v['multiple_of']}` to avoid the padding.")
+    return " ".join(words + ["Pass `heads` for fewer."] * v["fix_heads"])
 
 
 def _plateau(v: Values) -> str:
@@ -173,8 +205,6 @@ def _law(v: Values) -> str:
 
 def _mean(v: Values) -> str:
     words = f"The mean of all tokens accounts for {v['share']:.0%} of their mean square."
-    if not v["large"]:
-        return words
     if v["learned"]:
         return f"{words} That comes from ids that repeat often; equal tokens lower the rank."
     return f"{words} That lowers the rank of attention: subtract the mean first."
@@ -236,3 +266,61 @@ _SENTENCES: dict[str, str | Callable[[Values], str]] = {
     "so mixing was measured on positions too. Scale the tokens to about 1 unless the model takes "
     "them this small.",
 }
+
+
+#: The parts of a head whose rank was lowered alone.
+PARTS = {"keys": "query-key", "values": "value"}
+
+
+def finding_table(finding: Finding) -> Table | None:
+    """The numbers of a finding as a table, if it has one."""
+    if finding.code == "evidence":
+        return _trained_table(finding.values)
+    return _apart_table(finding.values) if finding.code == "apart" else None
+
+
+def trained_words(v: Values) -> str:
+    """What the table of trained tasks shows."""
+    words = "What the rank rule gained over the usual geometry on trained tasks of this kind."
+    digits = any(name.startswith("digits") for name, *_ in v["trained"])
+    shrinks = v["task"] == "classify" and digits
+    return words + " On digits, longer training made the gain smaller." * shrinks
+
+
+def _trained_table(v: Values) -> Table | None:
+    """The judged tasks behind the advice, with what less or more rank gained."""
+    if not v["trained"] or v["need"] != "data" or v["fixed"]:
+        return None
+    rows = zip(v["trained"], v["gains"], strict=True)
+    return Table(
+        ("task", "data", "rank", "steps", "gain"),
+        tuple(
+            (task_words(name), data, rank, f"{steps:,}", _gain(*gain))
+            for (name, data, rank, steps), (_, *gain) in rows
+        ),
+    )
+
+
+def _gain(gain: float, error: float, unit: str) -> str:
+    if not gain and not error:
+        return "0: the usual rank"
+    digits = 1 if unit == "points" else 3
+    return f"{gain:+.{digits}f} ± {error:.{digits}f} {unit}"
+
+
+def _apart_table(v: Values) -> Table:
+    """What a lower rank of one part alone saves and costs, task by task."""
+    return Table(
+        ("rank", "KV bytes", "task", "steps", "cost"),
+        tuple(
+            (
+                f"{PARTS[part]} {percent(share)}",
+                percent(cache),
+                task_words(task),
+                f"{steps:,}",
+                f"{cost:.3f} ± {error:.3f} {unit}",
+            )
+            for part, share, cache, costs in v["costs"]
+            for task, cost, error, unit, steps in costs
+        ),
+    )

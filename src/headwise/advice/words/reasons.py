@@ -12,8 +12,10 @@ from headwise.advice.words.terms import (
     counted,
     enough_words,
     is_open,
+    kind_words,
     need_words,
     ranks_words,
+    task_words,
 )
 
 Values = Mapping[str, Any]
@@ -25,8 +27,9 @@ UNITS = {"parameters": "parameters", "cache": "cache bytes per token"}
 
 def evidence(v: Values) -> str:
     """What trained tasks say about leaving the usual geometry."""
-    kind = "tasks" if v["task"] == "unknown" else f"{v['task']} tasks"
+    kind = kind_words(v["task"], v["data"])
     on = {"ids": " on token ids", "vectors": " on vectors", "none": ""}[v["tokens"]]
+    on = "" if kind.startswith("image-") else on
     if v["need"] != "data" or v["fixed"]:
         return _overruled(v)
     if v["kept"]:
@@ -40,9 +43,16 @@ def evidence(v: Values) -> str:
     if not v["tasks"]:
         return f"There are no trained {kind}{on} to compare with; the rank alone decides."
     gains = _more(v, kind + on) if v["asked"] > v["usual"] else _less(v, kind + on)
+    gains = f"{gains}{_untried(v)}"
     own = " and ".join(v["own"])
     use = "uses" if len(v["own"]) == 1 else "use"
     return f"{gains} {own} {use} this same data." if own else gains
+
+
+def _untried(v: Values) -> str:
+    """That the trained tasks have images alone, if the user's tokens are no images."""
+    only_images = v["tokens"] == "vectors" and v["data"] == ["images"]
+    return " Vectors other than images were not tried." * (only_images and not v["images"])
 
 
 def _overruled(v: Values) -> str:
@@ -60,16 +70,16 @@ def _overruled(v: Values) -> str:
 def _usual(v: Values) -> str:
     """Why the rule itself names the usual geometry."""
     rank, usual = v["choice"], v["usual"]
-    asks = "The law for random heads asks" if v["tokens"] == "none" else "The tokens ask"
+    asks = "The law for random heads suggests" if v["tokens"] == "none" else "The tokens suggest"
     if is_open(rank):
         most = "the largest that the width allows" if usual == v["width"] else "the usual one"
-        return f"{asks} for as much rank as possible; {usual} is {most}."
+        return f"{asks} as much rank as possible; {usual} is {most}."
     if v["role"] != "advised":
         return "Within your limits, the usual geometry comes nearest to the need."
     if rank.enough == usual:
-        return f"{asks} for rank {usual}, which is the usual one."
+        return f"{asks} rank {usual}, which is the usual one."
     return (
-        f"{asks} for {enough_words(rank)}. The smallest head dimension that is large enough and "
+        f"{asks} {enough_words(rank)}. The smallest head dimension that is large enough and "
         f"divides width {v['width']} is {usual}, the usual one."
     )
 
@@ -144,17 +154,17 @@ def _kept(v: Values, kind: str, on: str) -> str:
     why = f"no trained {kind}{on} show that rank {v['asked']} is better"
     if v["tokens"] == "none":
         return (
-            f"{NO_TOKENS} headwise keeps {_lower(_leader(v))}: a law for random heads is no "
+            f"{NO_TOKENS} headwise keeps {_lower(_leader(v))}: a law for random heads is not "
             "evidence that another is better."
         )
     if v["tasks"] and not v["enough"]:
         why = f"to leave it takes two trained {kind}, one of them held out, and there are fewer"
     elif v["beyond_reach"]:
         ranks = ranks_words(v["advised"])
-        why = f"trained {kind}{on} speak for {ranks}, not for rank {v['asked']}"
+        why = f"trained {kind}{on} support only {ranks}, not rank {v['asked']}"
     elif v["tasks"]:
         why = _mixed(v, kind + on)
-    return f"{_leader(v)} leads: {why}."
+    return f"{_leader(v)} leads: {why}.{_untried(v)}"
 
 
 def _mixed(v: Values, kind: str) -> str:
@@ -162,7 +172,8 @@ def _mixed(v: Values, kind: str) -> str:
     won = ", ".join(name for name, gain, error, _ in v["gains"] if gain > 2 * error)
     lost = ", ".join(name for name, gain, error, _ in v["gains"] if gain < -2 * error)
     if not won or v["asked"] > v["usual"]:
-        return f"on trained {kind} ({', '.join(v['tasks'])}) another rank did not pay off"
+        names = "; ".join(map(task_words, v["tasks"]))
+        return f"on trained {kind} ({names}) another rank did not improve the score"
     unknown = "the task is unknown, and " * (v["task"] == "unknown")
     but = f"lost on {lost}" if lost else "not on the others"
     return f"{unknown}trained {kind} disagree (less rank won on {won}; {but})"
@@ -176,7 +187,7 @@ def _worth_a_trial(v: Values) -> str:
         return "The others are worth a trial."
     return " ".join(
         f"{counted(heads, 'head').capitalize()} of rank {rank} is worth a trial: "
-        f"{gain:.3f} ± {error:.3f} {unit} better on {name}."
+        f"{gain:.3f} ± {error:.3f} {unit} better on {task_words(name)}."
         for name, heads, rank, gain, error, unit in v["trials"]
     )
 
@@ -195,25 +206,25 @@ def decides(v: Values) -> str:
     if rank.factor > 1:
         times = "twice" if rank.factor == 2 else f"{rank.factor} times"
         return (
-            f"{enough.capitalize()} is enough: {times} the rank that the tokens ask for. Later "
+            f"{enough.capitalize()} is enough: {times} the rank suggested by the tokens. Later "
             f"layers of trained regression tasks needed more than the first.{given}"
         )
     if rank.binds == "retrieval" or rank.retrieval_too:
         why = f"about {MARGIN} times their effective dimension of {v['dimension']:.1f}"
         if rank.retrieval + 1 < MARGIN * v["dimension"]:
             why = f"it covers every dimension they have (effectively {v['dimension']:.1f})"
-        words = f"{enough.capitalize()} is enough to look up single tokens"
+        words = f"{enough.capitalize()} is enough to retrieve single tokens"
         return f"{words}: {why}. Mixing needs no more.{given}"
     words = f"{enough.capitalize()} is enough for {1 - SLACK:.0%} mixing"
     words = words if v["tokens"] else f"By the law, {enough} is enough for {1 - SLACK:.0%} mixing"
     if v["serves_both"]:
-        return f"{words}, and for lookup of single tokens.{given}"
-    return f"{words}. To look up single tokens exactly, pass `need=retrieval`.{given}"
+        return f"{words}, and for retrieval of single tokens.{given}"
+    return f"{words}. To retrieve single tokens exactly, pass `need=retrieval`.{given}"
 
 
 def _paid(rank: RankChoice, kind: str, most: Sequence[int]) -> str:
-    """That trained tasks had no use for the rank that the tokens ask for."""
-    named = "tasks" if kind == "unknown" else f"{kind} tasks"
+    """That trained tasks had no use for the rank suggested by the tokens."""
+    named = kind_words(kind)
     return (
         f"Rank {rank.enough} is enough: on the {len(most)} trained {named}, the largest ranks "
         f"within one standard error of the best are {', '.join(map(str, sorted(most)))}. "
@@ -232,7 +243,7 @@ def _asked(rank: RankChoice) -> str:
     if rank.reached and rank.mixing >= rank.retrieval:
         return f"{1 - SLACK:.0%} mixing would take rank {rank.mixing}."
     if rank.retrieval >= rank.mixing:
-        return f"Lookup of single tokens would take rank {rank.retrieval}."
+        return f"Retrieval of single tokens would take rank {rank.retrieval}."
     return f"Mixing still gains at rank {rank.mixing}, the largest tried."
 
 
@@ -257,7 +268,7 @@ def heads(v: Values) -> str:
         "present": f"{of} as cost no more than {_limits(v, 'parameters')}",
         "usual": "width / head_dim, "
         + ("or as many as the limits allow" if v["limits"] else "as is usual"),
-        "width": f"{of} as fill the width",
+        "width": f"width / rank{_rounded(v)}",
         "tried": f"{of} as {MOST_WIDTHS} widths hold; more was never trained",
         "parameters": f"{of} as {_limits(v, 'parameters')} pay for",
         "cache": f"{of} as {_limits(v, 'cache')} hold",
@@ -265,6 +276,15 @@ def heads(v: Values) -> str:
     }[v["why"]]
     many = " At equal cost, many heads of enough rank trained better than few of more rank."
     return f"{counted(v['heads'], 'head')}: {why}.{many * v.get('many', False)}{_uneven(v)}"
+
+
+def _rounded(v: Values) -> str:
+    """That width / rank was rounded down to a whole number, or to whole groups."""
+    if v.get("exact", True):
+        return ""
+    group = v.get("group")
+    to = f" to whole groups of {group} that share a key-value head" if group else ""
+    return f", rounded down{to}"
 
 
 def _uneven(v: Values) -> str:

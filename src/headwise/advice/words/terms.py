@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from headwise.advice.geometries.heads import content_rank, rotary_rank
 from headwise.advice.rule import SLACK, RankChoice
 from headwise.geometry import HeadGeometry, LatentGeometry
+
+#: Kinds of tasks as nouns.
+KINDS = {
+    "classify": "classification",
+    "regress": "regression",
+    "retrieve": "retrieval",
+    "unknown": "",
+}
 
 START_LONG = {
     "model": "default initialisation: LayerNorm and PyTorch's default weights",
@@ -60,8 +69,32 @@ def need_words(rank: RankChoice) -> str:
     if rank.factor > 1:
         return f"regression needs {enough}"
     if rank.binds == "retrieval" or rank.retrieval_too:
-        return f"lookup of single tokens needs {enough}"
+        return f"retrieval of single tokens needs {enough}"
     return f"{1 - SLACK:.0%} mixing needs {enough}"
+
+
+def kind_words(kind: str, data: Sequence[str] = ()) -> str:
+    """Tasks of a kind, by what their tokens are made of if that is one thing.
+
+    >>> kind_words("classify", ["images"]), kind_words("next-token", ["code", "text"])
+    ('image-classification tasks', 'next-token tasks')
+    """
+    noun = KINDS.get(kind, kind)
+    if kind == "classify" and list(data) == ["images"]:
+        noun = f"image-{noun}"
+    return f"{noun} tasks".strip()
+
+
+def task_words(name: str) -> str:
+    """A judged task by its data and width.
+
+    >>> task_words("prose-next-token-w256-n512"), task_words("sorting-w128-n128")
+    ('prose, width 256', 'sorting, width 128')
+    >>> task_words("digits-patches")
+    'digits-patches'
+    """
+    found = re.fullmatch(r"(\w+?)(?:-[-a-z]+)?-w(\d+)-n\d+", name)
+    return name if found is None else f"{found[1]}, width {found[2]}"
 
 
 def is_open(rank: RankChoice) -> bool:

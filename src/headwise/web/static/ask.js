@@ -114,11 +114,18 @@ function show(found) {
     return { className: advised ? "advised" : "", cells: [String(cells[0]).replace("→", "").trim() + (advised && !String(cells[0]).includes("advised") ? " (advised)" : ""), ...cells.slice(1)] };
   }));
   element("legend").replaceChildren(...found.legend.map((words) => make("li", {}, words)));
-  element("findings").replaceChildren(...found.findings.flatMap(({ label, words }) => [make("dt", {}, label), make("dd", {}, words)]));
+  element("findings").replaceChildren(...found.findings.flatMap(({ label, words, table }) => [make("dt", {}, label), make("dd", {}, words, table && small(table))]));
   columns(element("costs"), found.costs.columns, found.costs.rows[0]);
   rows(element("costs"), found.costs.rows.map((cells) => ({ cells })));
   copies(found.copy, found.remarks);
   curves(found);
+}
+
+function small({ columns: names, rows: lines }) {
+  const table = make("table", {}, make("thead"), make("tbody"));
+  columns(table, names, lines[0]);
+  rows(table, lines.map((cells) => ({ cells })));
+  return make("div", { class: "scroll" }, table);
 }
 
 function copies(texts, remarks) {
