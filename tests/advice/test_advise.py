@@ -443,7 +443,7 @@ def test_the_report_suggests_a_trial_that_runs_and_holds_the_usual_geometry():
     assert digits == "headwise trial digits --patch 2 --width 64 --candidates 16x4,1x64,4x4"
     assert "digits --patch 1 " in trial_command(advise("digits", patch=1))
     vectors = trial_command(advise(TOKENS, width=32))
-    assert vectors.startswith("headwise trial --build mine:build --batches mine:batches --width 32")
+    assert vectors.startswith("headwise trial SOURCE --labels LABELS --width 32")
     assert "headwise trial SOURCE --width 64" in trial_command(advise(IDS, width=64))
     llama = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8}
     grouped = advise(config=llama | {"num_key_value_heads": 2})

@@ -51,7 +51,6 @@ def _rendered(answer: Answer, template: str, face: Face) -> str:
         layer=exported(answer, "torch"),
         remarks=remarks(answer, "torch"),
         trial=trial_command(answer),
-        built_in="" if _has_own_model(answer) else " a small built-in model",
     )
 
 
@@ -65,18 +64,12 @@ def trial_command(answer: Answer) -> str:
     return f"{command} --candidates {','.join(named[:COMPARED])}" if len(named) > 1 else command
 
 
-def _has_own_model(answer: Answer) -> bool:
-    """Whether the suggested trial trains a model of the user's own."""
-    known = answer.evidence.statistics
-    return known is not None and not known.learned and not answer.evidence.images
-
-
 def _trained_on(answer: Answer) -> str:
-    """The data as a trial takes them; no built-in model reads vectors."""
-    source = answer.evidence.source
-    if _has_own_model(answer):
-        return "--build mine:build --batches mine:batches"
+    """The data as a trial takes them; vectors need labels."""
+    source, known = answer.evidence.source, answer.evidence.statistics
     named = "SOURCE" if source in (None, "tokens") else quote(source)
+    if known is not None and not known.learned and not answer.evidence.images:
+        return f"{named} --labels LABELS"
     # Both commands choose a patch where none is given, and not always the same one.
     return f"{named} --patch {answer.evidence.patch}" if answer.evidence.images else named
 
