@@ -31,7 +31,7 @@ from headwise.report import render, save_rendered
 from headwise.report.figures import COLOURS, in_style
 from headwise.trials import prediction
 from headwise.trials.candidates import name_of
-from headwise.trials.race import ROUNDS, Limits, Repeats, Standing, race
+from headwise.trials.halving import ROUNDS, Limits, Repeats, Standing, race
 
 BUDGETS = (0.05, 0.1, 0.2, 0.4)
 

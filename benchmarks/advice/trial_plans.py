@@ -24,7 +24,7 @@ from benchmarks.advice.trial_advice import family
 from benchmarks.advice.trial_calibration import nearest_look, raced, seed_pairs
 from benchmarks.recording import provenance
 
-from headwise.trials import race
+from headwise.trials import halving
 from headwise.trials.prediction import ADVISED_PRIOR
 
 #: How seeds train, and where the field is halved for the first time.
@@ -81,12 +81,12 @@ def regrets(task: Recorded, plan: Plan) -> list[float]:
 
 def regrets_below(task: Recorded, threshold: float) -> list[float]:
     """The mean regret at each budget of the plan in use, with another threshold."""
-    usual = race.HOPELESS
-    race.HOPELESS = threshold
+    usual = halving.HOPELESS
+    halving.HOPELESS = threshold
     try:
         return regrets(task, IN_USE)
     finally:
-        race.HOPELESS = usual
+        halving.HOPELESS = usual
 
 
 def by_family(

@@ -10,7 +10,7 @@ from benchmarks.advice import trial_plans as plans
 from benchmarks.advice.recorded_curves import RECORDS, Recorded, Replay, recorded_tasks
 
 from headwise.geometry import HeadGeometry
-from headwise.trials import race
+from headwise.trials import halving
 from headwise.trials.candidates import name_of
 
 STEPS = (10, 20, 40, 80, 160)
@@ -119,10 +119,10 @@ def test_a_plan_is_chosen_without_the_family_of_the_task():
 
 
 def test_a_threshold_is_tried_and_put_back():
-    usual = race.HOPELESS
+    usual = halving.HOPELESS
     assert plans.regrets_below(planted(), 0.5) == [0.0] * len(plans.BUDGETS)
-    assert usual == race.HOPELESS
-    assert plans.IN_USE[1] == race.ROUNDS[1]
+    assert usual == halving.HOPELESS
+    assert plans.IN_USE[1] == halving.ROUNDS[1]
 
 
 def test_every_recorded_task_is_whole():

@@ -8,8 +8,8 @@ from headwise.data.named_functions import seeded
 from headwise.data.sources import read_source
 from headwise.errors import BadInputError, ParameterError
 from headwise.trials import trial_of
+from headwise.trials.halving import looks
 from headwise.trials.own_models import OwnRunner, OwnTraining
-from headwise.trials.race import looks
 
 
 def test_scores_of_a_short_training_take_no_more_passes_than_its_steps():

@@ -11,8 +11,8 @@ from tests.trials.test_race import NAMES, OneSeed
 from headwise.geometry import HeadGeometry
 from headwise.progress import NoProgress
 from headwise.trials import render, splits
+from headwise.trials.halving import Limits, Repeats, Standing, _survivors, race
 from headwise.trials.prediction import SURPRISE, most_stated, predict
-from headwise.trials.race import Limits, Repeats, Standing, _survivors, race
 from headwise.trials.result import Entrant, Trial, answer
 
 PAIR = splits(8)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from headwise.advice.answer import Answer
 from headwise.advice.evidence import Evidence
-from headwise.advice.layer_code import layer_call, layer_remarks
+from headwise.advice.export_torch import layer_call, layer_remarks
 from headwise.advice.words.answer import assumed_words
 from headwise.advice.words.terms import is_open, need_words
 from headwise.checks import one_of

@@ -19,8 +19,8 @@ from headwise.data.named_functions import seeded
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.geometry import HeadGeometry
 from headwise.trials.constants import constant_loss
+from headwise.trials.halving import looks
 from headwise.trials.prediction import refuse_one_seed
-from headwise.trials.race import looks
 from headwise.whole_files import read_checkpoint, write_checkpoint
 
 #: One batch: what the model takes, and what it should answer.

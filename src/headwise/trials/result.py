@@ -12,7 +12,7 @@ from headwise.report import write_page
 from headwise.report.results import Drawable, Tabular
 from headwise.trials import render
 from headwise.trials.candidates import name_of
-from headwise.trials.race import Standing
+from headwise.trials.halving import Standing
 
 #: The width of the answer as text.
 MOST_COLUMNS = 100

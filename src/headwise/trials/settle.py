@@ -20,10 +20,10 @@ from headwise.geometry import HeadGeometry, read_geometries
 from headwise.progress import SILENT, Progress
 from headwise.trials.candidates import advised, name_of, named, splits
 from headwise.trials.ensembles import EnsembleRunner
+from headwise.trials.halving import Limits, Repeats, Runner, race
 from headwise.trials.own_models import OwnRunner, OwnTraining, Pair
 from headwise.trials.prediction import ADVISED_PRIOR, refuse_one_seed
 from headwise.trials.problems import Problem
-from headwise.trials.race import Limits, Repeats, Runner, race
 from headwise.trials.result import Trial, answer
 from headwise.trials.sources import Frame, read_problem
 from headwise.trials.workers import (

@@ -6,7 +6,7 @@ import pytest
 
 from headwise.errors import BadInputError, UnreadableFileError
 from headwise.progress import NoProgress
-from headwise.trials.race import Limits, Repeats, Standing, _survivors, looks, race
+from headwise.trials.halving import Limits, Repeats, Standing, _survivors, looks, race
 
 NAMES = ["a", "b", "c", "d"]
 
