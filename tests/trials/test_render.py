@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.trials.test_race import NAMES, OneSeed
+from tests.trials.test_halving import NAMES, OneSeed
 
 from headwise.geometry import HeadGeometry
 from headwise.progress import NoProgress
