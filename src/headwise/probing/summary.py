@@ -40,7 +40,7 @@ class Summary:
         query_key_need: Mean query-key rank as a share of the head dimension.
         value_need: Mean rank of the output as a share of the value dimension.
         uniform_heads: Heads whose logits vary by less than 0.1 in root mean square: their query-key
-            rank is 0. Nothing is said to be saved in a layer where all heads are uniform.
+            rank is 0. A layer in which all heads are uniform adds no saving.
         saved_parameters: Parameters that a layer-wise smaller geometry would save, for all layers;
             None for a model that looks untrained.
         saved_kv_bytes: Bytes of KV cache per token that it would save, for all layers.
