@@ -44,3 +44,16 @@ def tiny():
 def batches():
     generator = torch.Generator().manual_seed(4)
     return [{"input_ids": torch.randint(3, 61, (2, 20), generator=generator)} for _ in range(3)]
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    """One token for each word, with the special tokens of BERT."""
+    tokenizers = pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
+    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    words = {word: i for i, word in enumerate([*special, *(f"word{n}" for n in range(53))])}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    names = {f"{name.strip('[]').lower()}_token": name for name in special}
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)

@@ -23,20 +23,6 @@ def reduced(model, text, budget=HALF, **asked):
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    """One token for each word, with the special tokens of BERT."""
-    tokenizers = pytest.importorskip("tokenizers")
-    transformers = pytest.importorskip("transformers")
-    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
-    words = {word: i for i, word in enumerate([*special, *(f"word{n}" for n in range(53))])}
-    model = tokenizers.models.WordLevel(words, unk_token="[UNK]")
-    made = tokenizers.Tokenizer(model)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    names = {f"{name.strip('[]').lower()}_token": name for name in special}
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
-
-
-@pytest.fixture(scope="module")
 def saved(tiny, tokenizer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "cut"
     model = tiny("llama")

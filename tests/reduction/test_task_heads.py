@@ -26,18 +26,6 @@ LABELS = {"BertForQuestionAnswering": 2}
 INPUTS = {"BertForMultipleChoice": torch.arange(4, 24).reshape(1, 2, 10)}
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    tokenizers = pytest.importorskip("tokenizers")
-    transformers = pytest.importorskip("transformers")
-    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
-    words = {word: i for i, word in enumerate([*special, *(f"word{n}" for n in range(53))])}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    names = {f"{name.strip('[]').lower()}_token": name for name in special}
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
-
-
 @pytest.fixture
 def checkpoint(tokenizer, tmp_path):
     transformers = pytest.importorskip("transformers")
