@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -18,11 +19,12 @@ MOST_ITEMS = 12
 PLAIN = (int, list, Mapping, Set)
 
 
-class Tabular:
+class Tabular(ABC):
     """A result with rows; a class that derives from it says in its docstring what they are."""
 
+    @abstractmethod
     def _rows(self) -> Iterable[Mapping[str, Any]]:
-        raise NotImplementedError
+        """The rows, by column."""
 
     def _columns(self) -> list[str] | None:
         """The names of the columns if there are no rows to name them."""
@@ -40,11 +42,12 @@ class Tabular:
         return data_frame(self._rows(), self._columns())
 
 
-class Drawable:
+class Drawable(ABC):
     """A result with a figure; a class that derives from it says in its docstring what it shows."""
 
+    @abstractmethod
     def _figure(self) -> Any:
-        raise NotImplementedError
+        """The matplotlib figure."""
 
     def plot(self, file: str | Path | None = None) -> Any:
         """Draw the result.
