@@ -245,7 +245,7 @@ def _point(point: tuple[float, float] | None) -> str:
 
 
 def _curve_note(curve: RankCurve) -> str:
-    seeds = f"{curve.seeds} seeds" if curve.seeds else "as headwise law gives it"
+    seeds = f"{curve.seeds} seeds" if curve.seeds else "the curve of headwise law"
     plateau = f"plateau {curve.plateau:.3f} ({curve.plateau_from})"
     return f"{curve.name}: {START_LONG[curve.start]}; {seeds}; {plateau}."
 
