@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.checks import fraction, of_type, one_of, whole
-from headwise.probing.reading import Read, capture
+from headwise.probing.capturing import Read, capture
 from headwise.probing.refusals import real_parts
 from headwise.probing.trainers import lightning_callback, transformers_callback
 from headwise.report import Curve, Line, Panel, draw

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from headwise.attention.view import AttentionView
 from headwise.memory import refuse_if_too_large
+from headwise.probing.capturing import Read, capture
 from headwise.probing.head_count import head_count
 from headwise.probing.long_heads import long_numbers
 from headwise.probing.notes import latent_size, notes_on
 from headwise.probing.numbers import HeadNumbers, form_ranks, head_numbers, law_rank
-from headwise.probing.reading import Read, capture
 from headwise.probing.refusals import (
     one_line_if_unfit,
     real_parts,

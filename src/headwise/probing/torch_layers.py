@@ -17,7 +17,7 @@ from headwise.attention.masks import EVERYTHING, Causal, Mask
 from headwise.attention.projections import HeadWeights
 from headwise.attention.scores import default_temperature
 from headwise.attention.view import AttentionView
-from headwise.hugging_face.reading import Report, is_attending
+from headwise.hugging_face.attention_interface import Report, is_attending
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from headwise.spectra import machine_code, on_device
-from headwise.spectra.found import Found, Packed, Weights, most_groups
+from headwise.spectra.large_entries import Found, Packed, Weights, most_groups
 from headwise.spectra.scanning import Keep, group_peaks, scan
 from headwise.spectra.sources import (
     LogWeights,

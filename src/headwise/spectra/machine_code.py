@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from headwise import native
-from headwise.spectra.found import Found, Packed, Weights
+from headwise.spectra.large_entries import Found, Packed, Weights
 
 FOLDER = Path(__file__).parent
 DOMINANT, NEAR_HARDMAX = FOLDER / "dominant.c", FOLDER / "near_hardmax.c"

@@ -26,7 +26,7 @@ import torch
 from headwise.spectra import machine_code
 from headwise.spectra.blocks import Blocks, find_blocks, singular_values, stacked
 from headwise.spectra.dominant import DominantEntries
-from headwise.spectra.found import Packed
+from headwise.spectra.large_entries import Packed
 from headwise.spectra.machine_code import TOO_DENSE, TOO_LARGE
 from headwise.spectra.sources import SAFETY, unit_roundoff
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.spectra.found import GROUP, Found, most_groups
+from headwise.spectra.large_entries import GROUP, Found, most_groups
 from headwise.spectra.scanning import group_peaks
 from headwise.spectra.sources import refuse_bad_rows, refuse_not_finite
 

@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from headwise.spectra.found import BAD, GROUP, Packed, packed_size
+from headwise.spectra.large_entries import BAD, GROUP, Packed, packed_size
 from headwise.spectra.sources import refuse_bad_rows, refuse_not_finite
 
 #: Columns that a program reads at once, and its warps; few, since each pair is compiled.

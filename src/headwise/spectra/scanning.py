@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.spectra.found import GROUP, Found, most_groups
+from headwise.spectra.large_entries import GROUP, Found, most_groups
 from headwise.threads import one_thread
 
 #: Bytes of a piece: large enough for few pieces, small compared with a large batch.

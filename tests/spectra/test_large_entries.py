@@ -17,7 +17,7 @@ from headwise.randomness import stream
 from headwise.spectra import LogWeights, counting, dominant, near_hardmax, on_device
 from headwise.spectra.counting import count_at
 from headwise.spectra.dominant import dominant_entries
-from headwise.spectra.found import GROUP, Packed, packed_size
+from headwise.spectra.large_entries import GROUP, Packed, packed_size
 from headwise.spectra.near_hardmax import count_by_arrays, count_near_hardmax
 from oracles import EPSILON, causal, normal, random_head_logits, svd_rank
 from spectra.test_counting import MATRICES

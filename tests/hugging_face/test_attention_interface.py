@@ -8,7 +8,7 @@ from torch import nn
 
 from headwise.attention import AttentionMaps, AttentionView
 from headwise.errors import BadInputError
-from headwise.hugging_face.reading import IMPLEMENTATION, hugging_face_models
+from headwise.hugging_face.attention_interface import IMPLEMENTATION, hugging_face_models
 from headwise.probing import capture, views
 from headwise.spectra import count
 from hugging_face.tiny_models import IMAGES, MAPPED, TEXT, built, inputs, tiny

@@ -13,7 +13,12 @@ from torch import nn
 from headwise.attention.layer import Attention
 from headwise.attention.view import AttentionMaps, AttentionView
 from headwise.errors import BadInputError, TooLargeError
-from headwise.hugging_face.reading import Attends, Report, hugging_face_models, read_hugging_face
+from headwise.hugging_face.attention_interface import (
+    Attends,
+    Report,
+    hugging_face_models,
+    read_hugging_face,
+)
 from headwise.probing.refusals import CHECK_BATCH, one_line_if_unfit
 from headwise.probing.torch_layers import read_fused_calls, read_multihead_attention
 
