@@ -162,3 +162,12 @@ def test_the_legend_of_the_plot_names_the_marks_in_any_encoding():
         assert any(mark in line for line in inside), mark
         assert f"{mark} " in legend
     assert "critical" in legend.split("| ")[1]
+
+
+def test_the_command_and_the_function_give_the_same_json(capsys):
+    """One head dimension gives numbers; a list of them gives lists."""
+    printed = json.loads(run(capsys, "--length", "1024", "--head-dim", "64", "--json")[1])
+    assert printed == law(1024, 64).as_json()
+    assert law(1024, [64]).as_json()["ratio"] == [printed["ratio"]]
+    printed = json.loads(run(capsys, "--length", "1024", "--json")[1])
+    assert printed == law(1024).as_json()

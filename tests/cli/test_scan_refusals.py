@@ -28,9 +28,15 @@ def test_bad_input_is_one_line(checkpoint, capsys, tmp_path):
         ((), "pass --text FILE, --images FOLDER, --ids FILE or --random"),
         (("--random", "--ids", tmp_path / "x"), "one input, got --ids and --random; pass one"),
         (("--random", "--text", tmp_path / "x"), "one input, got --text and --random; pass one"),
-        (("--random", "--heads", "one"), "--heads 'one' is not a list of numbers"),
-        (("--random", "--heads", "5-3"), "--heads '5-3' contains '5-3'; write a range from the"),
-        (("--random", "--layers", "0-99999999999"), "to the larger number, below 10,000"),
+        (("--random", "--heads", "one"), "expected numbers and ranges such as 0,2-4, got 'one'"),
+        (
+            ("--random", "--heads", "5-3"),
+            "smaller to the larger number, below 10,000, got '5-3'",
+        ),
+        (
+            ("--random", "--layers", "0-99999999999"),
+            "larger number, below 10,000, got '0-99999999999'",
+        ),
         (("--random", "--csv", "same", "--html", "same"), "got the same file twice"),
     ):
         code, printed = run(capsys, "scan", checkpoint, *options)

@@ -9,7 +9,7 @@ from torch import nn
 
 from headwise.attention import Causal, HeadGeometry, mha
 from headwise.attention.masks import EVERYTHING, Allowed, SlidingWindow
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 from headwise.models import EncoderStack
 from headwise.probing import LEGEND, scan, sentences, summary
 from headwise.probing.numbers import COARSE, head_numbers, without_masked_rows
@@ -141,8 +141,13 @@ def test_layers_and_heads_can_be_chosen():
     some = scan(built, TOKENS, layers=[1], heads=[0, 2])
     assert some.rows == (whole.rows[3], whole.rows[5])
     assert scan(built, TOKENS, layers=["blocks.1.attention"], heads=[0, 2]).rows == some.rows
+    assert scan(built, TOKENS, layers="blocks.1.attention", heads="0,2-2").rows == some.rows
+    assert scan(built, TOKENS, layers="0-1").rows == whole.rows
     with pytest.raises(BadInputError, match=r"expected layers from 0 to 1"):
         scan(built, TOKENS, layers=[7])
+    for asked in ({"heads": "2-0"}, {"layers": ""}, {"heads": "one"}):
+        with pytest.raises(ParameterError, match=r"^expected .*; pass "):
+            scan(built, TOKENS, **asked)
 
 
 def test_another_initialisation_is_shown_next_to_it():

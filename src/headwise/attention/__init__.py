@@ -36,6 +36,7 @@ from headwise.attention.projections import (
     LatentProjection,
     Projection,
 )
+from headwise.attention.rank_comparison import RankComparison, compare_ranks
 from headwise.attention.rank_results import MatrixRank, Ranks
 from headwise.attention.ranking import rank
 from headwise.attention.scores import (
@@ -86,6 +87,7 @@ __all__ = [
     "Padding",
     "PositionRule",
     "Projection",
+    "RankComparison",
     "Ranks",
     "Rotary",
     "SlidingWindow",
@@ -95,6 +97,7 @@ __all__ = [
     "UnitGaussian",
     "Weighting",
     "as_mask",
+    "compare_ranks",
     "default_temperature",
     "fitting",
     "gaussian_heads",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -90,7 +90,7 @@ def law(
 
     found = headwise.law(length, head_dim, mask, fraction, progress_bar())
     if as_json:
-        print_json(found.as_json() if head_dim is None else _of_one(found))
+        print_json(found.as_json())
     elif head_dim is None:
         screen().print(table(found))
         screen().print(_methods(found))
@@ -107,14 +107,6 @@ def _methods(found: Law) -> str:
     shown = {row.method for row in found.rows}
     methods = "; ".join(f"{name}: {words}" for name, words in METHODS.items() if name in shown)
     return f"barrier: the rank / length of a head of very large dimension.\n{methods}.\n"
-
-
-def _of_one(found: Law) -> dict[str, Any]:
-    """The answer for one head dimension, with values in place of lists of one."""
-    return {
-        name: value[0] if isinstance(value, list) else value
-        for name, value in found.as_json().items()
-    }
 
 
 def _in_words(found: Law) -> str:

@@ -15,17 +15,16 @@ from headwise.cli.options import (
     Model,
     figure_file,
     option,
+    passing,
     refuse_unwritable,
     store_place,
     text_in_file,
     whole_from,
 )
+from headwise.scan_arguments import chosen_heads, chosen_layers
 
 if TYPE_CHECKING:
     from headwise.probing import Scan
-
-#: No model has so many layers or heads.
-MOST_NUMBERS = 10_000
 
 Text = Annotated[str | None, typer.Option("--text", help="Scan on this text file; - reads stdin.")]
 Images = Annotated[Path | None, typer.Option("--images", help="Scan on the images of a folder.")]
@@ -35,9 +34,12 @@ Ids = Annotated[
 ]
 AtRandom = Annotated[bool, typer.Option("--random", help="Scan on random tokens or pixels.")]
 Layers = Annotated[
-    str | None, typer.Option("--layers", help="Which layers, for example 0,5-7 or a name.")
+    str | None,
+    option("--layers", "Which layers, for example 0,5-7 or a name.", passing(chosen_layers)),
 ]
-Heads = Annotated[str | None, typer.Option("--heads", help="Which heads, for example 0,2-3.")]
+Heads = Annotated[
+    str | None, option("--heads", "Which heads, for example 0,2-3.", passing(chosen_heads))
+]
 Length = Annotated[
     int,
     option("--length", "Use at most this many tokens.", whole_from(2)),
@@ -96,9 +98,9 @@ def scan(
     refuse_unwritable(plot, csv, html)
     _refuse_same(plot, csv, html)
     _refuse_inputs({"--text": text, "--images": images, "--ids": ids, "--random": random or None})
-    asked: dict[str, Any] = {"layers": _layers(layers), "heads": _numbers("--heads", heads)}
-    asked |= {"text": None if text is None else text_in_file(text), "images": images, "ids": ids}
-    asked |= {"random": 0 if random else None, "length": length, "batch": batch}
+    asked: dict[str, Any] = {"layers": layers, "heads": heads, "images": images, "ids": ids}
+    asked |= {"text": None if text is None else text_in_file(text), "random": 0 if random else None}
+    asked |= {"length": length, "batch": batch}
     from headwise.hugging_face import find_source
 
     find_source(model)  # refuses a missing path before torch is imported
@@ -129,38 +131,6 @@ def _refuse_inputs(named: dict[str, object]) -> None:
         raise UsageError("pass --text FILE, --images FOLDER, --ids FILE or --random")
     if len(given) > 1 and given != ["--text", "--images"]:
         raise UsageError(f"expected one input, got {' and '.join(given)}; pass one")
-
-
-def _layers(given: str | None) -> list[int | str] | None:
-    """Read numbers and ranges, or names of layers."""
-    if given is None:
-        return None
-    if any(character.isalpha() for character in given):
-        return [name.strip() for name in given.split(",")]
-    return list(_numbers("--layers", given) or ())
-
-
-def _numbers(option: str, given: str | None) -> list[int] | None:
-    """Read numbers and ranges.
-
-    >>> _numbers("--heads", "0,2-4")
-    [0, 2, 3, 4]
-    """
-    if given is None:
-        return None
-    found: list[int] = []
-    for part in given.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise UsageError(f"{option} {given!r} is not a list of numbers; write 0,2-4")
-        start, end = int(first), int(last if dash else first)
-        if not start <= end < MOST_NUMBERS:
-            raise UsageError(
-                f"{option} {given!r} contains {part.strip()!r}; write a range from the smaller to "
-                f"the larger number, below {MOST_NUMBERS:,}"
-            )
-        found += range(start, end + 1)
-    return found
 
 
 def _refuse_same(*files: Path | None) -> None:

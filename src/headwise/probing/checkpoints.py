@@ -24,6 +24,7 @@ from headwise.hugging_face.places import find_source
 from headwise.probing.result import Scan
 from headwise.probing.scanning import LONGEST_DENSE, Batch, scan_module
 from headwise.progress import SILENT, Progress
+from headwise.scan_arguments import chosen_heads, chosen_layers
 
 if TYPE_CHECKING:
     from headwise.runs import Store
@@ -116,8 +117,8 @@ def scan(
     random: int | None = None,
     length: int = 512,
     batch: int = 1,
-    layers: Collection[int | str] | None = None,
-    heads: Collection[int] | None = None,
+    layers: Collection[int | str] | str | None = None,
+    heads: Collection[int] | str | None = None,
     against: nn.Module | None = None,
     against_init: bool = False,
     store: Store | str | Path | None = None,
@@ -142,8 +143,9 @@ def scan(
         random: A seed, for a checkpoint: draw token ids or pixels at random.
         length: The largest number of tokens that a checkpoint is scanned on.
         batch: The number of sequences or images that a checkpoint is scanned on.
-        layers: Which layers, by name or by their place in the forward pass from 0; all by default.
-        heads: Which heads, from 0; all by default.
+        layers: Which layers, by name or by their place in the forward pass from 0, or a text such
+            as "0,5-7"; all by default.
+        heads: Which heads, from 0, or a text such as "0,2-3"; all by default.
         against: The same model with other weights, for example as it starts; its rows become
             ``initial``.
         against_init: Measure a checkpoint with new weights too; the rows become ``initial``.
@@ -173,8 +175,13 @@ def scan(
         headwise.errors.ParameterError: expected text, images, ids or random, got none ...
     """
     of_type("`model`", model, (nn.Module, str, Path), "a torch module or the path of a checkpoint")
-    choice: dict[str, Any] = {"layers": layers, "heads": heads, "longest_dense": longest_dense}
-    choice |= {"store": store, "against": against, "progress": progress}
+    choice: dict[str, Any] = {"layers": chosen_layers(layers), "heads": chosen_heads(heads)}
+    choice |= {
+        "longest_dense": longest_dense,
+        "store": store,
+        "against": against,
+        "progress": progress,
+    }
     kinds: dict[str, Any] = {"text": text, "images": images, "ids": ids, "random": random}
     if isinstance(model, nn.Module):
         _refuse_given("a model", kinds | {"against_init": against_init or None, "dtype": dtype})

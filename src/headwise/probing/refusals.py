@@ -27,8 +27,6 @@ def refuse_wrong_question(
             f"expected a tensor, a tuple or a mapping as `inputs`, got {type(batch).__name__}",
             hint="pass what the model is called with, for example the output of a tokenizer",
         )
-    if isinstance(layers, str):
-        raise ParameterError(f"expected a list of layers, got {layers!r}", hint="pass [name]")
     if heads is not None and not all(isinstance(each, int) and each >= 0 for each in heads):
         raise ParameterError(f"expected heads from 0 on, got {list(heads)}", hint="pass [0, 1]")
 

@@ -39,6 +39,8 @@ class Law(Tabular, Drawable):
         critical_head_dim: The smallest head dimension that reaches it.
         barrier: What rank/n tends to as the head dimension grows.
         rows: One prediction for each head dimension.
+        scalar: Whether one head dimension was asked for, as a number: ``as_json`` then holds
+            numbers, and otherwise lists.
 
     ``to_frame`` has the columns head_dim, ratio, error, method and of_barrier. ``plot`` draws the
     rank over the length against the head dimension.
@@ -56,6 +58,7 @@ class Law(Tabular, Drawable):
     critical_head_dim: int
     barrier: float
     rows: tuple[Prediction, ...]
+    scalar: bool = False
 
     def __repr__(self) -> str:
         few = len(self.rows) <= SHOWN
@@ -69,12 +72,15 @@ class Law(Tabular, Drawable):
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as JSON values; an upper bound has no error."""
-        return {
-            "length": self.length,
+        by_row = {
             "head_dim": [row.head_dim for row in self.rows],
             "ratio": [row.ratio for row in self.rows],
             "error": [_error(row) for row in self.rows],
             "method": [row.method for row in self.rows],
+        }
+        return {
+            "length": self.length,
+            **({name: values[0] for name, values in by_row.items()} if self.scalar else by_row),
             "critical_head_dim": self.critical_head_dim,
             "fraction": self.fraction,
             "barrier": self.barrier,
@@ -156,7 +162,9 @@ def law(
                 found = expected_rank(n, dim, mask, progress=progress)
             rows.append(found)
             outer.advance()
-    return Law(n, mask, float(fraction), critical, barrier_ratio(n, mask), tuple(rows))
+    scalar = head_dim is not None and not isinstance(head_dim, Sequence)
+    barrier = barrier_ratio(n, mask)
+    return Law(n, mask, float(fraction), critical, barrier, tuple(rows), scalar)
 
 
 def predicted_critical(length: int, fraction: Real, mask: MaskName) -> int:
