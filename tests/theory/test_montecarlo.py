@@ -9,7 +9,7 @@ import torch
 
 from headwise.errors import BadInputError
 from headwise.theory.law_formula import barrier_ratio
-from headwise.theory.montecarlo import (
+from headwise.theory.montecarlo import plateau_ratio, (
     _used_columns,
     hardmax_choices,
     simulate_ratio,
@@ -22,6 +22,7 @@ from headwise.theory.simulated_heads import (
     PlateauHead,
     RandomInputHead,
     WideHead,
+    narrowed,
     normal,
     uniform,
 )
@@ -130,6 +131,21 @@ def test_wide_heads_of_given_inputs_tend_to_their_plateau():
     limit = simulate_ratio(WideHead(inputs), draws=400, seed=2)
     assert wide.mean == pytest.approx(limit.mean, abs=4 * (wide.stderr + limit.stderr))
     assert limit.mean < 0.9 * barrier_ratio(40)
+
+
+@pytest.mark.parametrize("rows", ["joint", "independent"])
+def test_narrowed_inputs_have_the_plateau_of_the_wide_ones(rows):
+    generator = torch.Generator().manual_seed(3)
+    few = torch.randn(12, 1000, generator=generator).double() + 0.5
+    inputs = few[torch.randint(12, (30,), generator=generator)]
+    short = narrowed(inputs)
+    assert short.shape[1] <= 12
+    torch.testing.assert_close(short @ short.mT, inputs @ inputs.mT, rtol=1e-12, atol=1e-9)
+    # A row that differs from its equal by rounding would be one more column.
+    assert len(short.unique(dim=0)) == len(inputs.unique(dim=0))
+    wide, other = (plateau_ratio(x, 400, seed, rows=rows) for seed, x in enumerate((inputs, short)))
+    assert wide.mean == pytest.approx(other.mean, abs=4 * (wide.stderr + other.stderr))
+    assert torch.equal(narrowed(inputs[:, :200]), inputs[:, :200])
 
 
 def test_the_distribution_is_an_argument():

@@ -33,6 +33,7 @@ from headwise.report.results import short_repr
 from headwise.shapes import Float
 from headwise.spectra import count
 from headwise.theory.montecarlo import plateau_ratio
+from headwise.theory.simulated_heads import narrowed
 from headwise.threads import side_by_side
 
 #: The largest head dimension measured.
@@ -140,7 +141,8 @@ def _with_plateau(curve: RankCurve, tokens: TokenSet, sampling: Sampling) -> Ran
     """The curve of N(0, 1) weights with its plateau by theory: the limit of large ranks."""
     some = min(_PLATEAU_SEQUENCES, tokens.sequences)
     chosen = torch.linspace(0, tokens.sequences - 1, some).long()
-    inputs = tokens.chosen(chosen).embedded(stream_seed(sampling.seed, "plateau"))
+    embedded = tokens.chosen(chosen).embedded(stream_seed(sampling.seed, "plateau"))
+    inputs = [narrowed(one) for one in embedded]
     mask = as_mask(sampling.mask)
 
     def mean(rows: Literal["joint", "independent"]) -> float:

@@ -1,4 +1,4 @@
-"""headwise law: the rank a random head can have, and the head dimension at which it saturates."""
+"""headwise law: the attention rank of a random head, and the head dimension at which it saturates."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def law(
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the rank of a random attention head, as a share of the number of tokens.
+    """Predict the attention rank of a random head, as a share of the number of tokens.
 
     Each token picks the key with the largest score; the rank is the number of keys that are picked.
     Its mean grows with the head dimension towards a limit, the barrier. The critical head dimension

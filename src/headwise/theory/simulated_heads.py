@@ -156,6 +156,26 @@ def almost_orthonormal(shape: tuple[int, ...], generator: torch.Generator) -> Te
     return orthonormal(shape, generator) + 1e-11 * normal(shape, generator)
 
 
+#: Up to this width, Gaussian matrices are cheaper to draw than to avoid.
+WIDE = 256
+
+
+def narrowed(inputs: Float[Tensor, "n d"]) -> Float[Tensor, "n k"]:
+    """Return rows with the same inner products and, if they are wide, at most n columns.
+
+    ``WideHead`` and ``PlateauHead`` of both have the same distribution, because a Gaussian matrix
+    stays Gaussian when it is rotated. Equal rows stay equal to the last bit.
+
+    >>> narrowed(torch.randn(3, 5000).double()).shape
+    torch.Size([3, 3])
+    """
+    n, d = inputs.shape
+    if d <= max(n, WIDE):
+        return inputs
+    different, place = inputs.unique(dim=0, return_inverse=True)
+    return torch.linalg.qr(different.mT, mode="r").R.mT[place]
+
+
 @dataclass(frozen=True, eq=False)
 class _OfInputs:
     """What every ensemble over given inputs shares."""

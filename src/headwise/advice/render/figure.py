@@ -13,8 +13,8 @@ from headwise.report.figures import COLOURS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The dashed lines. With N(0, 1) weights the plateau is that of hardmax; softmax lies above it.
-PLATEAU, OF_HARDMAX = "plateau", " (N(0, 1) weights: of hardmax)"
+#: The dashed line of a curve. With N(0, 1) weights it is the limit of hardmax, below softmax.
+DASHED = {"paper": "limit of hardmax, N(0, 1) weights"}
 
 
 def figure(answer: Answer) -> Any:
@@ -27,7 +27,7 @@ def figure(answer: Answer) -> Any:
 def panel(answer: Answer) -> Panel:
     """The rank curves."""
     return Panel(
-        "Rank of a head before training",
+        "Attention rank before training",
         "head dimension",
         "rank / tokens",
         tuple(
@@ -48,9 +48,9 @@ def _mark(axes: Axes, answer: Answer) -> None:
     """Plateaus, the advised rank, powers of two, and a legend that covers none of them."""
     curves = answer.evidence.curves
     for curve, colour in zip(curves, COLOURS, strict=False):
-        axes.axhline(curve.plateau, color=colour, linewidth=0.8, linestyle="--", zorder=1)
-    name = PLATEAU + OF_HARDMAX * any(curve.start == "paper" for curve in curves)
-    axes.plot([], [], color="0.3", linewidth=0.8, linestyle="--", label=name)
+        name = DASHED.get(curve.start, "plateau")
+        style = {"color": colour, "linewidth": 0.8, "linestyle": "--", "label": name}
+        axes.axhline(curve.plateau, **style, zorder=1)
     rank = answer.best.rank
     axes.axvline(rank, color="0.35", linestyle=":", linewidth=1.2, zorder=0)
     place = ("data", "axes fraction")

@@ -118,7 +118,10 @@ def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
 def effective_dimension(rows: Float[Tensor, "m c"]) -> float:
     """exp of the entropy of the eigenvalues of the covariance of the rows."""
     deviations = _scaled(_centred(rows))
-    eigenvalues = torch.linalg.eigvalsh(deviations.mT @ deviations).clamp(min=0)
+    # The smaller of both products has all eigenvalues that are not zero.
+    wide = rows.shape[1] > rows.shape[0]
+    product = deviations @ deviations.mT if wide else deviations.mT @ deviations
+    eigenvalues = torch.linalg.eigvalsh(product).clamp(min=0)
     shares = eigenvalues / eigenvalues.sum().clamp(min=1e-300)
     return float(torch.special.entr(shares).sum().exp())
 

@@ -17,7 +17,7 @@ from headwise.shapes import Float
 POSITION_SPREAD = 0.02
 
 #: The width that ids are embedded in by default, and the most numbers of an embedding table.
-ID_WIDTH, MOST_TABLE = 128, 2**28
+ID_WIDTH = 128
 
 #: Larger token values make scores that float64 cannot hold.
 LARGEST_VALUE = 1e100
@@ -72,11 +72,16 @@ class TokenSet:
         """The sequences in a random embedding."""
         if self.embedding == "given":
             return self.values.double()
-        shape = (self.vocabulary if self.learned else self.values.shape[-1], self.width)
-        drawn = torch.randn(shape, generator=stream(seed, "embedding"), dtype=torch.float64)
         if self.learned:
-            return drawn[self.values]
-        return self.values.double() @ drawn * shape[0] ** -0.5
+            # Rows for the ids that occur: a whole table of a large vocabulary takes gigabytes.
+            ids, places = self.values.unique(return_inverse=True)
+            return self._drawn(len(ids), seed)[places]
+        channels = self.values.shape[-1]
+        return self.values.double() @ self._drawn(channels, seed) * channels**-0.5
+
+    def _drawn(self, rows: int, seed: int) -> Float[Tensor, "rows d"]:
+        generator = stream(seed, "embedding")
+        return torch.randn(rows, self.width, generator=generator, dtype=torch.float64)
 
 
 def as_seen(tokens: Float[Tensor, "b n d"], seed: int) -> Float[Tensor, "b n d"]:
@@ -123,7 +128,6 @@ def with_vocabulary(tokens: TokenSet, vocabulary: int) -> TokenSet:
             hint=f"pass ids from 0 to {vocabulary - 1}, or `vocabulary` of at least "
             f"{int(tokens.values.max()) + 1}",
         )
-    _refuse_large_table(vocabulary, tokens.width)
     return replace(tokens, vocabulary=vocabulary, declared=vocabulary)
 
 
@@ -135,17 +139,7 @@ def _ids(values: Tensor, width: int | None, name: str) -> TokenSet:
     _refuse_one_token(values.shape)
     _refuse_equal(values, f"{values.numel()} token ids")
     vocabulary, width = int(values.max()) + 1, width or ID_WIDTH
-    _refuse_large_table(vocabulary, width)
     return TokenSet(values, width, "table", vocabulary, name)
-
-
-def _refuse_large_table(vocabulary: int, width: int) -> None:
-    if vocabulary * width > MOST_TABLE:
-        raise BadInputError(
-            f"a vocabulary of {vocabulary:,} ids at width {width} makes a table of "
-            f"{vocabulary * width:,} numbers, of {MOST_TABLE:,} allowed",
-            hint="number the ids from 0 without gaps, or pass a smaller `width`",
-        )
 
 
 def _with_batch(values: Tensor, inner: int) -> Tensor:

@@ -36,7 +36,7 @@ TRIAL_DEPTH = 2
 
 NOT_YOURS = f"headwise trial trains a small built-in model of {TRIAL_DEPTH} layers, not your model."
 
-START = {"model": "default initialisation", "paper": "N(0, 1) weights", "law": "law"}
+START = {"model": "U(±1/√d) weights, as nn.Linear", "paper": "N(0, 1) weights", "law": "law"}
 
 #: Where a length comes from that nobody gave.
 LENGTH_FROM = {
