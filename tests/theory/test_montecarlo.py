@@ -9,9 +9,10 @@ import torch
 
 from headwise.errors import BadInputError
 from headwise.theory.law_formula import barrier_ratio
-from headwise.theory.montecarlo import plateau_ratio, (
+from headwise.theory.montecarlo import (
     _used_columns,
     hardmax_choices,
+    plateau_ratio,
     simulate_ratio,
     simulate_to,
 )
