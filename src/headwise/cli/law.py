@@ -1,4 +1,4 @@
-"""headwise law: the attention rank of a random head, and the head dimension at which it saturates."""
+"""headwise law: the attention rank of a random head, and where it saturates."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ def table(curve: Law) -> Table:
     from rich.table import Table
 
     under = "" if curve.mask == "none" else f", {curve.mask} mask"
-    title = f"attention rank of a random head, {curve.length:,} tokens{under} (barrier {curve.barrier:.4f})"
+    size = f"{curve.length:,} tokens{under} (barrier {curve.barrier:.4f})"
+    title = f"attention rank of a random head, {size}"
     result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for name in ("head dimension", "rank / length", "of barrier"):
         result.add_column(name, justify="right")
