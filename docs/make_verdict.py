@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from accuracy_verdict import (
@@ -12,7 +12,6 @@ from accuracy_verdict import (
     PAPER_RULES,
     PRINTED,
     Choices,
-    Families,
     Setting,
     recorded_families,
     settings_of,
@@ -20,7 +19,7 @@ from accuracy_verdict import (
 from headwise.papers.kinds.trained_rows import FALL
 from headwise.papers.saturation import CONFIDENCE, MARGIN
 from headwise.report import Table
-from unstable_training import unstable_part
+from unstable_training import among_all, unstable_part
 from verdict_answer import (
     CHANCE,
     FEWEST_SETTINGS,
@@ -28,6 +27,7 @@ from verdict_answer import (
     answer,
     best_predictors,
     bullets,
+    exceptions,
     predictors_sentence,
     tally,
 )
@@ -36,15 +36,16 @@ _HEAD = """# Does rank predict accuracy?
 
 This page tests the rank paper's practical claim on real data: look at the rank of attention before
 training, and take the head dimension d_h at which it first saturates, because accuracy after
-training saturates there too. `python docs/make_exhibits.py` writes the page, its answer included,
-from recorded rows. A *setting* is one data set with one family of geometries.
+training saturates there too. `python docs/make_exhibits.py` generates this page, including the
+answer, from recorded rows. A *setting* is one data set with one family of geometries.
 """
 
 _RULES_WORDS = f"""How often each rule for d_h agrees with accuracy. *Open*: rank still grows at
-the largest d_h, and accuracy may too. *By chance*: how often a random d_h of the grid would agree,
-and the probability that it agrees as often as the rule or more; a rule *beats chance* if that is
-at most {CHANCE:g}. *Mean distance*: from what was found, in doublings of d_h; a rule above the
-grid counts as its end. D and E measure nothing. The letters are used in all tables below."""
+the largest d_h, and accuracy may too. *Expected by chance*: how often a random d_h of the grid
+agrees on average. *p-value*: the probability that it agrees as often as the rule or more; a rule
+*beats chance* if that is at most {CHANCE:g}. *Mean distance*: from what was found, in doublings of
+d_h; a rule above the grid counts as its end. D and E measure nothing. The letters are used in all
+tables below."""
 
 _SETS_WORDS = "The same for each data set: decided settings in which the rule agrees."
 
@@ -87,12 +88,23 @@ _OTHER_CHOICES = {
     "settings with unstable training count": Choices(stable_only=False),
 }
 
+_CHOICES_WORDS = (
+    "The answer under other choices of ours: in how many decided settings [each "
+    "rule](#the-answer) agrees, with the p-value. *Not shown*: the paper's rule beats chance with "
+    "neither initialisation, but with at least one it agrees more often than expected by chance. "
+    "*No*: with neither does it agree more often than that."
+)
+
 
 def page() -> str:
     """Return the page."""
     families = recorded_families()
     settings = settings_of(families[0])
-    parts = [_HEAD, _answer_part(settings), _settings_part(settings), _choices_part(families)]
+    by_choice = {
+        words: _tallies(settings_of(families[0], own)) for words, own in _OTHER_CHOICES.items()
+    }
+    lead = _answer_part(settings, exceptions(by_choice, _letters()))
+    parts = [_HEAD, lead, _settings_part(settings), _choices_part(by_choice)]
     parts += [_predictors_part(settings), unstable_part(families[0]), _METHOD]
     return "\n".join([*parts, _absent_part(families[1])])
 
@@ -110,7 +122,7 @@ def _tallies(settings: Sequence[Setting]) -> dict[str, Tally]:
     return {rule: tally(rule, settings) for rule in _rules()}
 
 
-def _answer_part(settings: Sequence[Setting]) -> str:
+def _answer_part(settings: Sequence[Setting], other_choices: str) -> str:
     tallies = _tallies(settings)
     word, why = answer(tallies)
     lead = " ".join(filter(None, (f"**{word}.**", why, predictors_sentence(settings))))
@@ -127,7 +139,7 @@ def _answer_part(settings: Sequence[Setting]) -> str:
         }
         for rule in _rules()
     )
-    told = "\n".join(bullets(settings, tallies))
+    told = "\n".join([*bullets(settings, tallies), other_choices])
     parts = [lead, told, _RULES_WORDS, rules.markdown(), _SETS_WORDS, by_set.markdown()]
     return "\n\n".join(["## The answer", *parts, *_simple_parts(settings)]) + "\n"
 
@@ -137,7 +149,8 @@ def _line(own: Tally) -> dict[str, str | float | int | None]:
         "agrees": own.agrees,
         "differs": own.differs,
         "open": own.open,
-        "by chance": f"{own.expected:.1f} of {own.decided} (probability {own.chance:.2f})",
+        "expected by chance": f"{own.expected:.1f} of {own.decided}",
+        "p-value": f"{own.chance:.2f}",
         "mean distance": None if own.distance is None else round(own.distance, 1),
         "beats chance": "yes" if own.beats_chance else "no",
     }
@@ -187,7 +200,8 @@ def _settings_part(settings: Sequence[Setting]) -> str:
 def _found(one: Setting) -> str:
     stop = one.stop
     if stop.head_dim is None:
-        return f"undecided: {stop.reason}"
+        some = among_all(one.name) if "unstable" in stop.reason else ""
+        return f"undecided: {stop.reason}{some}"
     if one.heads_fixed and stop.high == stop.grid[0]:
         return f"does not improve beyond {stop.grid[0]}, the smallest"
     what = "stops improving at" if one.heads_fixed else "best at"
@@ -205,22 +219,19 @@ def _cell(one: Setting, rule: str) -> str:
     return f"{shown}{far}, {one.verdict(rule)}"
 
 
-def _choices_part(families: Families) -> str:
-    rows = []
-    for words, choices in _OTHER_CHOICES.items():
-        tallies = _tallies(settings_of(families[0], choices))
-        rows.append({"choice": words, "answer": answer(tallies)[0]} | _counts(tallies))
-    words = (
-        "The answer under other choices of ours: in how many decided settings [each "
-        "rule](#the-answer) agrees."
+def _choices_part(by_choice: Mapping[str, dict[str, Tally]]) -> str:
+    table = Table.of(
+        {"choice": words, "answer": answer(tallies)[0]} | _counts(tallies)
+        for words, tallies in by_choice.items()
     )
-    return f"## Does the answer depend on our choices?\n\n{words}\n\n{Table.of(rows).markdown()}\n"
+    title = "## Does the answer depend on our choices?"
+    return f"{title}\n\n{_CHOICES_WORDS}\n\n{table.markdown()}\n"
 
 
 def _counts(tallies: dict[str, Tally]) -> dict[str, str]:
     letters = _letters()
     return {
-        letters[rule]: f"{own} (chance {own.chance:.2f})" if own.decided else str(own)
+        letters[rule]: f"{own} (p = {own.chance:.2f})" if own.decided else str(own)
         for rule, own in tallies.items()
     }
 

@@ -162,6 +162,23 @@ def bullets(settings: Sequence[Setting], tallies: Mapping[str, Tally]) -> list[s
     ]
 
 
+def exceptions(by_choice: Mapping[str, Mapping[str, Tally]], letters: Mapping[str, str]) -> str:
+    """Name the rules that beat chance under other choices; the first choice is the page's own."""
+    others = list(by_choice.items())[1:]
+    rules = (*PAPER_RULES.values(), OUR_RULE)
+    found = [
+        f'{letters[rule]}, {tallies[rule]} (p = {tallies[rule].chance:.2f}), with "{words}"'
+        for words, tallies in others
+        for rule in rules
+        if tallies[rule].beats_chance
+    ]
+    compared = f"{len(rules)} rules measure rank. {len(found) or 'None'} of their "
+    compared += f"{len(rules) * len(others)} results under "
+    compared += f"[{len(others)} other choices](#does-the-answer-depend-on-our-choices)"
+    beat = "beat chance" if len(found) > 1 else "beats chance"
+    return f"* **Choices.** {compared} {beat}" + ": " * bool(found) + "; ".join(found) + "."
+
+
 def _rate(own: Tally) -> float:
     return own.agrees / own.decided if own.decided else 0.0
 

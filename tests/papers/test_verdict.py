@@ -10,7 +10,7 @@ from accuracy_verdict import CONSTANT, OUR_RULE, PAPER_RULES, PRINTED, Choices, 
 from headwise.papers.kinds.trained_rows import fall, unstable
 from headwise.papers.saturation import Stop
 from predictors import Predicted
-from verdict_answer import answer, at_least, bullets, predictors_sentence, tally
+from verdict_answer import Tally, answer, at_least, bullets, exceptions, predictors_sentence, tally
 
 GRID = (2, 4, 8, 16, 32)
 NORMAL, OWN = PAPER_RULES["normal(0,1)"], PAPER_RULES["model"]
@@ -91,6 +91,16 @@ def test_the_points_name_data_initialisation_and_rank():
     assert "in no setting on CIFAR-100" in data
     assert "beats chance with N(0, 1) weights;" in start
     assert NORMAL in rank
+
+
+def test_other_choices_name_the_rule_that_beats_chance():
+    own = {rule: tally(rule, []) for rule in (*PAPER_RULES.values(), OUR_RULE)}
+    better = own | {OUR_RULE: Tally(5, 1, 0, 3.0, 0.04, 1.0)}
+    letters = dict(zip(own, "ABC", strict=True))
+    found = exceptions({"as judged": own, "from 1 point on": better}, letters)
+    assert "1 of their 3 results" in found
+    assert found.endswith('rule C, 5 of 6 (p = 0.04), with "from 1 point on".')
+    assert "None of their 3 results" in exceptions({"as judged": better, "other": own}, letters)
 
 
 def test_a_fall_is_the_largest_share_that_is_lost():
