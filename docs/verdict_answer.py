@@ -167,7 +167,7 @@ def exceptions(by_choice: Mapping[str, Mapping[str, Tally]], letters: Mapping[st
     others = list(by_choice.items())[1:]
     rules = (*PAPER_RULES.values(), OUR_RULE)
     found = [
-        f'{letters[rule]}, {tallies[rule]} (p = {tallies[rule].chance:.2f}), with "{words}"'
+        f'rule {letters[rule]}, {tallies[rule]} (p = {tallies[rule].chance:.2f}), with "{words}"'
         for words, tallies in others
         for rule in rules
         if tallies[rule].beats_chance
