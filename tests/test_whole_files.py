@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from headwise.errors import BadInputError
-from headwise.whole_files import write_whole
+from headwise.whole_files import possible_file, write_whole
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -36,3 +36,9 @@ def test_a_folder_in_the_way_is_one_line_and_stays(tmp_path):
     with pytest.raises(BadInputError, match=r"cannot be written.*choose another place"):
         write_whole(place, b"new", hint="choose another place")
     assert [each.name for each in tmp_path.iterdir()] == ["rows.csv"] and place.is_dir()
+
+
+def test_a_folder_that_can_be_made_leaves_none_of_its_parents(tmp_path):
+    """Parents of a new folder stayed behind."""
+    assert possible_file(tmp_path / "one" / "two" / "page.html").name == "page.html"
+    assert not list(tmp_path.iterdir())

@@ -88,11 +88,11 @@ def possible_folder(folder: Path) -> Path:
         True
     """
     try:
-        existed = folder.exists()
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         reason = None if os.access(folder, os.W_OK) else os.strerror(errno.EACCES)
-        if not existed:
-            folder.rmdir()
+        for path in missing:
+            path.rmdir()
     except OSError as error:
         reason = error.strerror
     if reason is not None:
@@ -102,33 +102,27 @@ def possible_folder(folder: Path) -> Path:
     return folder
 
 
-def possible_file(file: Path, *, new_folder: bool = True) -> Path:
+def possible_file(file: Path) -> Path:
     """Return a file for results if it can be written; nothing is left behind.
 
     Args:
-        file: What will be written.
-        new_folder: Whether its folder may be made.
+        file: What will be written. Its folder need not exist.
 
     Returns:
         The file.
 
     Raises:
-        BadInputError: If it is a folder, or its folder is missing or cannot be made.
+        BadInputError: If it is a folder, or its folder cannot be made.
 
     Example:
-        >>> possible_file(Path("nowhere/a.png"), new_folder=False)
+        >>> possible_file(Path("."))
         Traceback (most recent call last):
-        headwise.errors.BadInputError: ... there is no folder nowhere; choose a folder that exists
+        headwise.errors.BadInputError: cannot write .: it is a folder; pass the name of a file ...
     """
     if file.is_dir():
         raise BadInputError(
             f"cannot write {file}: it is a folder",
             hint="pass the name of a file in that folder",
-        )
-    if not new_folder and not file.parent.is_dir():
-        raise BadInputError(
-            f"cannot write {file}: there is no folder {file.parent}",
-            hint="choose a folder that exists",
         )
     possible_folder(file.parent)
     return file

@@ -42,11 +42,18 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("made", RESULTS.values(), ids=RESULTS)
-def test_a_figure_in_no_folder_is_refused_in_one_line(made, tmp_path):
-    with pytest.raises(BadInputError, match="there is no folder") as refused:
-        made().plot(file=tmp_path / "nowhere" / "figure.png")
+def test_a_figure_makes_its_folder_like_a_page(made, tmp_path):
+    made().plot(file=tmp_path / "deep" / "figure.png")
+    assert (tmp_path / "deep" / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("made", RESULTS.values(), ids=RESULTS)
+def test_a_figure_in_a_file_s_place_is_refused_in_one_line(made, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(BadInputError, match="file") as refused:
+        made().plot(file=tmp_path / "file" / "figure.png")
     assert "\n" not in str(refused.value)
-    assert not list(tmp_path.iterdir())
+    assert (tmp_path / "file").read_text() == "kept"
 
 
 @pytest.mark.parametrize("made", RESULTS.values(), ids=RESULTS)
@@ -72,11 +79,11 @@ def test_a_result_is_short_and_becomes_a_frame(made):
 @pytest.mark.parametrize(
     "command",
     [
-        ("law", "--length", "64", "--plot", "nowhere/a.png"),
-        ("scan", "model", "--random", "--plot", "nowhere/a.png"),
+        ("law", "--length", "64", "--plot", "text.txt/a.png"),
+        ("scan", "model", "--random", "--plot", "text.txt/a.png"),
         ("scan", "model", "--random", "--csv", "text.txt/rows.csv"),
         ("scan", "model", "--random", "--html", "folder"),
-        ("trial", "digits", "--plot", "nowhere/a.png"),
+        ("trial", "digits", "--plot", "text.txt/a.png"),
         ("trial", "digits", "--html", "folder"),
         ("advise", "--html", "text.txt/report.html"),
         ("reduce", "model", "--text", "text.txt", "--rank", "2", "--html", "folder"),

@@ -169,7 +169,7 @@ def advise(
     asked = dict(locals())  # every option; headwise.advise has parameters of the same names
     own = {option: asked.pop(option) for option in OWN}
     _refuse_contradictions(source, **own)
-    refuse_unwritable(None, html)
+    refuse_unwritable(html)
     refuse_missing(source or data, config)
     from headwise import advise as advised
     from headwise.cli.progress_bar import progress_bar

@@ -202,10 +202,8 @@ Html = Annotated[
 ]
 
 
-def refuse_unwritable(figure: Path | None, *files: Path | None) -> None:
+def refuse_unwritable(*files: Path | None) -> None:
     """Refuse files that cannot be written, before anything is computed."""
-    if figure is not None:
-        possible_file(figure, new_folder=False)
     for file in files:
         if file is not None:
             possible_file(file)

@@ -169,7 +169,7 @@ def reduce(
     asked = dict(locals())  # every option; headwise.reduce has parameters of the same names
     del asked["html"], asked["as_json"]
     _one_budget({"--kv-bytes": kv_bytes, "--params": params, "--keep": keep, "--rank": rank})
-    refuse_unwritable(None, html)
+    refuse_unwritable(html)
     if out is not None:
         new_folder(out)
     asked["text"] = text_in_file(text)

@@ -91,7 +91,7 @@ def save(figure: Any, file: str | os.PathLike[str] | None) -> Any:
 
     Args:
         figure: A matplotlib figure.
-        file: A name ending in .png, .svg or .pdf, in a folder that exists. None saves nothing.
+        file: A name ending in .png, .svg or .pdf; its folder is made. None saves nothing.
 
     Returns:
         The figure.
@@ -109,7 +109,7 @@ def save(figure: Any, file: str | os.PathLike[str] | None) -> Any:
     """
     if file is None:
         return figure
-    path = possible_file(Path(file), new_folder=False)
+    path = possible_file(Path(file))
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise BadInputError(
