@@ -85,3 +85,13 @@ def test_a_loader_of_mappings_is_a_source(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert read_tokens("mapping_loader:text", Reading(width=8)).embedding == "table"
     assert read_tokens("mapping_loader:images", Reading()).values.shape == (3, 4, 48)
+
+
+def test_labels_may_be_classes_or_numbers_to_predict():
+    """Numbers to predict were dropped."""
+    values = torch.zeros(4, 3, 2)
+    classes = joined_batches([(values, [0, 1, 2, 1])], "loader", most=9)[1]
+    numbers = joined_batches([(values, [0.5, 1, 2, -1])], "loader", most=9)[1]
+    assert classes.tolist() == [0, 1, 2, 1] and not classes.is_floating_point()
+    assert numbers.tolist() == [0.5, 1, 2, -1]
+    assert joined_batches([(values, torch.zeros(4, 2))], "loader", most=9)[1] is None

@@ -164,3 +164,11 @@ def test_tasks_and_options_that_vectors_do_not_take_are_refused():
         read_problem(VECTORS, BY_MEAN, Frame(patch=2))
     with pytest.raises(BadInputError, match="got names of classes"):
         read_problem(VECTORS, ["a", "b"] * 200, Frame(task="regress"))
+
+
+def test_a_loader_may_hold_numbers_to_predict():
+    """They were read as no labels at all."""
+    data = torch.utils.data.TensorDataset(VECTORS, VECTORS[..., 1].mean(1))
+    for source in (data, torch.utils.data.DataLoader(data, batch_size=50)):
+        found = read_problem(source, None, Frame(depth=1))
+        assert found.regresses and found.labels.shape == (400,)

@@ -28,7 +28,7 @@ def joined_batches(given: Any, source: str, most: int) -> tuple[Tensor, Tensor |
     """Join the first ``most`` samples of batches: tensors, pairs with labels, or mappings.
 
     A dataset with a length is read at evenly spaced indices, one sample each. Labels are None
-    unless every sample has a whole number.
+    unless every sample has a number: whole numbers are classes, others are to be predicted.
 
     >>> loader = [{"input_ids": [[1, 2, 3]], "labels": [0]}, ([[4, 5, 6]], [1])]
     >>> [found.tolist() for found in joined_batches(loader, "loader", most=256)]
@@ -45,8 +45,8 @@ def joined_batches(given: Any, source: str, most: int) -> tuple[Tensor, Tensor |
         raise BadInputError(f"{source} gave no batches", hint="give at least one batch of tokens")
     batches = [values for values, _ in found]
     _refuse_unequal(batches, source)
-    classes = [labels for _, labels in found if labels is not None]
-    joined = torch.cat(classes)[:most] if len(classes) == len(found) else None
+    labels = [labels for _, labels in found if labels is not None]
+    joined = torch.cat(labels)[:most] if len(labels) == len(found) else None
     return torch.cat(batches)[:most], joined
 
 
@@ -90,7 +90,7 @@ def _inputs(batch: Any, source: str) -> Labelled:
 
 
 def _labels(batch: Any, count: int) -> Tensor | None:
-    """The class of each sample, where the batch has one whole number for each."""
+    """The label of each sample, where the batch has one number for each."""
     if isinstance(batch, Mapping):
         given = next((batch[key] for key in LABELS if key in batch), None)
     elif isinstance(batch, tuple | list) and not isinstance(batch[0], int | float):
@@ -102,7 +102,9 @@ def _labels(batch: Any, count: int) -> Tensor | None:
     except (TypeError, ValueError, RuntimeError):
         return None
     found = found.unsqueeze(0) if found.ndim == 0 else found
-    return None if found.is_floating_point() or found.shape != (count,) else found.long()
+    if found.shape != (count,) or found.is_complex():
+        return None
+    return found.double() if found.is_floating_point() else found.long()
 
 
 def _values(batch: Any, source: str) -> tuple[Tensor, bool]:

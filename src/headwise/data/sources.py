@@ -41,7 +41,8 @@ class Source:
         name: A short name for answers.
         values: Images (b, channels, height, width), ids, or vectors; None for texts.
         texts: The texts; none for an array.
-        labels: Class numbers, or the subfolder of each file; None where there are none.
+        labels: Class numbers, numbers to predict, or the subfolder of each file; None where there
+            are none.
 
     Example:
         >>> read_source(["some", "texts"]).texts
