@@ -64,7 +64,10 @@ def table(lines: Sequence[Sequence[str]]) -> str:
 
 def _summaries(verdicts: Sequence[Verdict]) -> list[str]:
     parts = ["## Summary"]
-    for title, judged in (("tasks held out at first", True), ("the tasks a rule may learn from", False)):
+    for title, judged in (
+        ("tasks held out at first", True),
+        ("the tasks a rule may learn from", False),
+    ):
         for regime, words in REGIMES.items():
             chosen = [
                 v for v in verdicts if v.regime == regime and BENCHES[v.task].judged == judged

@@ -188,7 +188,6 @@ def figure(told: list[dict[str, Any]]) -> object:
     """Draw regret against cost, one panel for each unit."""
     from matplotlib.figure import Figure
 
-    goals = {"points": 0.5, "nats": 0.015}
     units = [unit for unit in ("nats", "points") if any(row["unit"] == unit for row in told)]
     with in_style():
         drawn = Figure(figsize=(4.8 * len(units) + 1.8, 3.8), layout="constrained")
@@ -199,7 +198,6 @@ def figure(told: list[dict[str, Any]]) -> object:
                 x, y = [100 * r["budget"] for r in own], [r["mean_regret"] for r in own]
                 look = {"color": COLOURS[place], "marker": MARKERS[place]}
                 axes.plot(x, y, lw=2.4 if place == 0 else 1.3, label=name, **look)
-            axes.axhline(goals[unit], color="#888888", lw=0.8, ls="--", label="goal at 10 %")
             axes.set_xscale("log")
             ticks = [100 * share for share in BUDGETS]
             axes.set_xticks(ticks, [f"{tick:.0f} %" for tick in ticks], minor=False)

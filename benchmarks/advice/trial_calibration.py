@@ -278,7 +278,7 @@ def main() -> None:
     print(json.dumps(result, indent=1))
     given.result.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if given.figure is not None:
-        shown = {"untempered": reliability(raw), "family left out": reliability(judged)}
+        shown = {"settings chosen on other families": reliability(judged)}
         save_rendered(render(figure(shown), [".png", ".svg"]), given.figure)
 
 
