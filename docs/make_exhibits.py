@@ -13,9 +13,9 @@ from pathlib import Path
 import make_papers_index
 import make_verdict
 from headwise.papers.catalogue import CATALOGUE
-from headwise.papers.comparison import RULE, comparison_table
+from headwise.papers.comparison import RULE, comparison_table, verdict
 from headwise.papers.exhibit import Exhibit, Scale
-from headwise.papers.pages import claims_table, figures_of, summary_table, values_words
+from headwise.papers.pages import claims_table, figures_of, held, summary_table, values_words
 from headwise.papers.reproduction import Reproduced, Wanted, best_recorded
 from headwise.report import Table, draw, inline_svg
 
@@ -55,6 +55,14 @@ _FOLDERS = (
     ("beyond/", "ours"),
 )
 
+#: The exhibits of the heads paper whose figures rank-or-heads.md shows.
+TOLD = (
+    "heads2024/figure_rank_depth",
+    "heads2024/figure_saturation",
+    "heads2024/figure_lower_bound",
+    "heads2024/figure_majority_vote",
+)
+
 #: Exhibits with what their recorded rows show.
 Shown = Sequence[tuple[Exhibit, list[Reproduced]]]
 
@@ -76,8 +84,10 @@ def gallery_page(found: Shown) -> str:
 
 
 def story_part(found: Shown) -> str:
-    """Return, for a page that tells a story, the figure, claims and link of every exhibit."""
-    return "\n".join(_told(exhibit, those) for exhibit, those in found if those)
+    """Return, for a page that tells a story, the figures that it shows, and links to the others."""
+    parts = [_told(exhibit, those) for exhibit, those in found if exhibit.name in TOLD and those]
+    others = [(exhibit, those) for exhibit, those in found if exhibit.name not in TOLD and those]
+    return "\n".join([*parts, *([_others(others)] if others else [])])
 
 
 def write_figures(found: Shown, folder: Path) -> list[Path]:
@@ -98,17 +108,42 @@ def figure_name(exhibit: Exhibit) -> str:
 
 
 def _told(exhibit: Exhibit, those: list[Reproduced]) -> str:
-    lines = [f"### {those[0].title}", "", *_figure(exhibit, those)]
+    lines = [f"### {those[0].title}", "", *_figure(exhibit, those), exhibit.caption, ""]
     for one in those:
+        lines += [f"#### {_scale_words(one)}", ""] if len(those) > 1 else []
         lines += [line for words in values_words(one.shown) for line in (words, "")]
         lines += [
             f"* {claim.words}: {'holds' if claim.holds else 'does not hold'} ({claim.source})"
             for claim in one.shown.claims
         ]
         lines += [""] * bool(one.shown.claims)
-    scales = " and ".join(one.wanted.scale.value for one in those)
+    scale = f"Scale {those[0].wanted.scale.value}; every" if len(those) == 1 else "Every"
     link = f"[{exhibit.name}](exhibits.md#{_anchor(exhibit)})"
-    return "\n".join([*lines, f"Scale {scales}; every number: {link}.", ""])
+    return "\n".join([*lines, f"{scale} number: {link}.", ""])
+
+
+def _scale_words(one: Reproduced) -> str:
+    """Name a scale, with the settings that are recorded of it if these are a part."""
+    settings = dict.fromkeys(cell.name.rpartition(", ")[0] for cell in one.shown.cells)
+    words = "; ".join(settings) if one.problem else "shortened schedules"
+    return f"Scale {one.wanted.scale.value} ({words})"
+
+
+def _others(found: Shown) -> str:
+    """A table of exhibits that the page does not show."""
+    rows = [
+        (
+            f"[{those[0].title}](exhibits.md#{_anchor(exhibit)})",
+            one.wanted.scale.value,
+            verdict(one.shown.cells, one.why_uncompared),
+            held(one.shown.claims_by(printed=True)),
+            held(one.shown.claims_by(printed=False)),
+        )
+        for exhibit, those in found
+        for one in those
+    ]
+    columns = ("exhibit", "scale", "published values", "published claims", "our claims")
+    return f"### Other exhibits\n\n{Table(columns, tuple(rows)).markdown()}\n"
 
 
 def counts(found: Shown) -> tuple[str, str, str]:

@@ -44,7 +44,7 @@ def law_curves(record: dict) -> Figure:
             label=f"{n} tokens",
         )
     axes.axhline(1 - math.exp(-1), color="0.7", linewidth=0.8)
-    axes.text(1.05, 1 - math.exp(-1) + 0.008, "barrier 1 − 1/e", color="0.4", fontsize=9)
+    axes.text(1.05, 1 - math.exp(-1) + 0.008, "1 − 1/e: barrier for n → ∞", color="0.4", fontsize=9)
     axes.set_xscale("log", base=2)
     axes.set_xlabel("head dimension")
     axes.set_ylabel("expected hardmax rank / length")
@@ -54,7 +54,7 @@ def law_curves(record: dict) -> Figure:
 
 
 def critical_dims(_: dict) -> Figure:
-    """The head dimension at 90 % of the barrier, with the two fits side by side."""
+    """The head dimension at 90 % of the barrier: log n on the left, t⁴/4 and (log n)² beside it."""
     figure = Figure(figsize=(9.6, 4.0), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     lengths = 2 ** np.arange(5, 31)
@@ -72,7 +72,7 @@ def critical_dims(_: dict) -> Figure:
     right.plot(lengths, square * logs**2, ":", color="0.45", label="c·(log n)², fitted to all")
     t4 = [scaling(int(n)).quantile ** 4 / 4 * saturation_constant(0.9) for n in lengths]
     right.plot(lengths, t4, "-", color="0.6", label="5.28·t⁴/4, nothing fitted")
-    right.set_title("(log n)²: holds throughout", fontsize=10)
+    right.set_title("t⁴/4 fits throughout; (log n)² is its limit", fontsize=10)
     left.set_ylabel("head dimension at 90 % of the barrier")
     for axes in (left, right):
         axes.set_xscale("log", base=2)

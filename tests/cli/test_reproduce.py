@@ -201,7 +201,7 @@ def test_the_star_of_what_differs_is_explained_once(headwise, tmp_path):
     (line,) = [line for line in ran.out.splitlines() if line.startswith("*")]
     assert all(words in line for words in ("0.015", "a fifth", "3 combined standard errors"))
     assert "• The schedule is shortened" in ran.out
-    assert "1 layer, c 2, r 1 " in ran.out
+    assert "1 layer, d³ parameters, r 1 " in ran.out
     assert "1 layers" not in ran.out
 
 

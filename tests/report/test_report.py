@@ -61,10 +61,20 @@ def test_a_panel_shows_everything_it_was_given():
     assert band.get_paths()[0].get_extents().ymin == pytest.approx(0.08)
 
 
-def test_every_row_of_panels_has_a_legend():
+def test_panels_that_name_the_same_curves_in_several_rows_share_one_legend():
     panel = Panel("A line", "x", "y", (Curve("it", Line((1, 2), (3, 4))),))
-    named = [axes.get_legend() is not None for axes in draw([panel] * 5).axes]
-    assert named == [False, False, True, False, True]
+    more = replace(panel, curves=(*panel.curves, Curve("more", Line((1, 2), (5, 6)))))
+    other = Panel("Another", "x", "y", (Curve("else", Line((1, 2), (3, 4))),))
+    legends = [axes.get_legend() for axes in draw([panel, panel, more, other, other]).axes]
+    assert [
+        [text.get_text() for text in legend.get_texts()] if legend else None for legend in legends
+    ] == [None, ["it", "more"], None, ["else"], None]
+
+
+def test_ticks_whose_names_would_touch_have_none():
+    panel = Panel("A line", "x", "y", (curve(),), "log", x_ticks=(1, 401, 1001, 16001))
+    (axes,) = draw([panel]).axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "401", "", "16001"]
 
 
 def test_a_band_ends_at_the_largest_possible_value():

@@ -7,6 +7,7 @@ give the same file, byte for byte.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ MARKERS = ("o", "s", "^", "D", "<", "v", "P", "X")
 #: Broken lines show the curve below where curves coincide.
 LINES = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 
-#: Width and height of a pair of axes, and width of the legend beside it, in inches.
-PANEL_WIDTH, LEGEND_WIDTH = 4.6, 1.5
+#: Width and height of a pair of axes, and width of the legend beside it, in inches: text stays
+#: legible where a page is 800 pixels wide.
+PANEL_WIDTH, PANEL_HEIGHT, LEGEND_WIDTH = 4.0, 3.2, 1.5
 
 Number = float | int
 
@@ -32,6 +34,7 @@ _STYLE: dict[Any, Any] = {
     "figure.dpi": 160,
     "savefig.dpi": 160,
     "font.size": 10,
+    "axes.titlesize": 10.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -154,11 +157,13 @@ class Panel:
 
 
 #: More panels than this go into several rows.
-IN_A_ROW = 3
+IN_A_ROW = 2
 
 
 def draw(panels: Sequence[Panel]) -> Any:
-    """Draw panels, up to three in a row; the figure is not attached to a window.
+    """Draw panels, two in a row; the figure is not attached to a window.
+
+    Neighbouring panels that name the same curves share a legend.
 
     Args:
         panels: What to draw.
@@ -173,14 +178,13 @@ def draw(panels: Sequence[Panel]) -> Any:
     """
     from matplotlib.figure import Figure
 
-    # Four panels look better two by two than three and one.
-    columns = 2 if len(panels) == 4 else min(len(panels), IN_A_ROW)
+    columns = min(len(panels), IN_A_ROW)
     rows = -(-len(panels) // columns)
-    named = [_has_own_legend(panels, number, columns) for number in range(len(panels))]
-    legends = [sum(named[row * columns : (row + 1) * columns]) for row in range(rows)]
-    width = PANEL_WIDTH * columns + LEGEND_WIDTH * max(legends, default=0)
+    legends = _legends(panels, columns)
+    beside = max(Counter(place // columns for place in legends).values(), default=0)
+    width = PANEL_WIDTH * columns + LEGEND_WIDTH * beside
     with in_style():
-        figure = Figure(figsize=(width, 3.5 * rows), layout="constrained")
+        figure = Figure(figsize=(width, PANEL_HEIGHT * rows), layout="constrained")
         places = figure.subplots(rows, columns, squeeze=False).flat
         # Axes last in zip: taken after the last panel, they would be neither drawn nor removed.
         for panel, axes in zip(panels, places, strict=False):
@@ -188,11 +192,10 @@ def draw(panels: Sequence[Panel]) -> Any:
         for empty in places:
             empty.remove()
         _share_heights(panels, figure.axes)
-        for panel, with_legend, axes in zip(panels, named, figure.axes, strict=True):
+        for panel, axes in zip(panels, figure.axes, strict=True):
             _name_panel(axes, panel)
-            if with_legend:
-                # Beside the axes, where it cannot cover data.
-                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        for place, group in legends.items():
+            _draw_legend(figure.axes[place], [figure.axes[number] for number in group])
     return figure
 
 
@@ -218,23 +221,42 @@ def in_style() -> Iterator[None]:
         yield
 
 
-def _has_own_legend(panels: Sequence[Panel], number: int, columns: int) -> bool:
-    """Whether a panel needs a legend: not if the next one in its row names the same curves."""
-    names = [_names(panel) for panel in panels]
-    ends_row = (number + 1) % columns == 0
-    return bool(names[number]) and (ends_row or names[number + 1 : number + 2] != [names[number]])
+def _legends(panels: Sequence[Panel], columns: int) -> dict[int, list[int]]:
+    """Return, for each panel with a legend beside it, the panels that the legend explains."""
+    # Neighbours share a legend if no look has two names; it is in the first of their rows.
+    groups: list[list[int]] = []
+    known: dict[Any, str] = {}
+    for number, panel in enumerate(panels):
+        own = _looks(panel)
+        if not groups or any(known.get(look, name) != name for look, name in own.items()):
+            groups.append([])
+            known = {}
+        groups[-1].append(number)
+        known |= own
+    named = [group for group in groups if any(_looks(panels[number]) for number in group)]
+    return {max(n for n in own if n // columns == own[0] // columns): own for own in named}
 
 
-def _names(panel: Panel) -> tuple[str, ...]:
-    printed = any(len(curve.printed) for curve in panel.curves)
-    law = any(len(curve.law) for curve in panel.curves)
-    least = any(len(curve.least) for curve in panel.curves)
-    return (
-        *(curve.label for curve in panel.curves if _drawn(curve)),
-        *(["published"] if printed else []),
-        *([panel.law_label] if law else []),
-        *(["minimum"] if least else []),
-    )
+def _looks(panel: Panel) -> dict[Any, str]:
+    """Return the name of each look in a panel: of its curves by number, and of extra lines."""
+    shown = {
+        (number, curve.style): curve.label
+        for number, curve in enumerate(panel.curves)
+        if _drawn(curve)
+    }
+    law = {"law": panel.law_label} if any(len(curve.law) for curve in panel.curves) else {}
+    return shown | law
+
+
+def _draw_legend(beside: Axes, explained: Sequence[Axes]) -> None:
+    """Draw one legend for several axes beside one of them, where it cannot cover data."""
+    handles: dict[str, Any] = {}
+    for axes in explained:
+        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    # Lines without points explain published values, laws and minima: they follow the curves.
+    named = sorted(handles.items(), key=lambda pair: not len(pair[1].get_xdata()))
+    names, lines = zip(*named, strict=True)
+    beside.legend(lines, names, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _drawn(curve: Curve) -> bool:
@@ -266,8 +288,25 @@ def _name_panel(axes: Axes, panel: Panel) -> None:
     if any(len(curve.least) for curve in panel.curves):
         axes.plot([], [], color="0.3", linewidth=1.2, linestyle=":", label="minimum")
     if panel.x_ticks:
-        axes.set_xticks(panel.x_ticks, labels=[f"{tick:g}" for tick in panel.x_ticks])
+        axes.set_xticks(panel.x_ticks)  # which may widen the axis
+        axes.set_xticks(panel.x_ticks, labels=_tick_names(axes, panel.x_ticks))
         axes.set_xticks([], minor=True)
+
+
+#: The width of a digit, as a share of the axis.
+DIGIT = 0.028
+
+
+def _tick_names(axes: Axes, ticks: Sequence[Number]) -> list[str]:
+    """Name the ticks, except where a name would touch the one before."""
+    names, end = [], -math.inf
+    for tick in ticks:
+        name = f"{tick:g}"
+        middle = axes.transAxes.inverted().transform(axes.transData.transform((tick, 1)))[0]
+        half = len(name) * DIGIT / 2
+        names.append(name if middle - half > end else "")
+        end = max(end, middle + half) if names[-1] else end
+    return names
 
 
 #: A logarithmic axis spans at least the first factor, and has plain numbers below the second.

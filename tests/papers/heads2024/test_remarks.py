@@ -22,9 +22,15 @@ from papers.heads2024.inventing import (
 def test_a_panel_of_zero_output_has_a_remark():
     # Losses on fresh data are invented 1.2 times larger: that panel is not one of zero output.
     found = presented(FIGURE_RANK_DEPTH, Scale.GPU, lambda s: 0.995 if s.layers == 5 else 0.5)
-    fixed, fresh = found.panels[:3], found.panels[3:]
-    assert [p.title for p in fixed] == ["1 layer", "3 layers", "5 layers: zero output"]
-    assert [p.title for p in fresh] == ["1 layer", "3 layers", "5 layers"]
+    fixed, fresh = found.panels[::2], found.panels[1::2]
+    assert [p.title for p in fixed] == [
+        "1 layer, fixed set",
+        "3 layers, fixed set",
+        "5 layers, fixed set, zero output",
+    ]
+    assert [p.title for p in fresh] == [
+        f"{n}, fresh data" for n in ("1 layer", "3 layers", "5 layers")
+    ]
 
 
 def test_a_curve_of_zero_output_is_a_named_level_and_others_keep_their_colours():

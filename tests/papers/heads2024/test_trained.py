@@ -133,14 +133,12 @@ def test_the_title_counts_what_the_rows_hold():
     assert part.title.endswith("for two numbers of parameters and one depth")
 
 
-def test_panels_stand_in_rows_of_protocols_and_carry_the_baseline():
+def test_panels_stand_in_a_row_for_each_depth_and_carry_the_baseline():
     found = presented(FIGURE_RANK_DEPTH, Scale.PAPER, lambda spec: 0.5)
-    assert [panel.y_label.split(",")[0] for panel in found.panels] == (
-        ["best training loss"] * 3 + ["test loss"] * 3
-    )
+    assert [panel.y_label for panel in found.panels] == ["best training loss", "test loss"] * 3
     assert all(("trivial", 0.9) in panel.levels for panel in found.panels)
     assert any(len(curve.printed) for curve in found.panels[0].curves)
-    assert not any(len(curve.printed) for curve in found.panels[3].curves)
+    assert not any(len(curve.printed) for curve in found.panels[1].curves)
 
 
 def test_growing_n_is_a_claim_that_can_fail():
@@ -225,9 +223,14 @@ def test_a_part_of_the_papers_scale_is_shown_with_the_complete_smaller_scale(wit
         "Only 14 of 252 runs of this scale are there. Missing are all with seeds 2, 3, 4; "
         "layers 1, 5; copies 8, 64."
     )
-    assert {cell.name.rpartition(",")[0] for cell in paper.shown.cells} == {"3 layers, c 1"}
+    assert {cell.name.rpartition(",")[0] for cell in paper.shown.cells} == {
+        "3 layers, d² parameters"
+    }
     panels = figures_of([gpu, paper])[FIGURE_RANK_DEPTH.name]
-    assert [panel.title for panel in panels[-2:]] == ["3 layers, scale paper"] * 2
+    assert [panel.title for panel in panels[-2:]] == [
+        "3 layers, fixed set, scale paper",
+        "3 layers, fresh data, scale paper",
+    ]
     assert len(draw(panels).axes) == len(gpu.shown.panels) + 2
     assert [row[2] for row in summary_table([gpu, paper]).rows] == ["gpu", "paper, in part"]
 
@@ -241,19 +244,19 @@ def test_without_fresh_runs_the_second_panel_shows_the_test_loss_of_the_fixed_se
     trained, tested = protocol_panels("3 layers", {"H = d/r": rows}, ("rank", "rank r"))
     assert trained.curves[0].mean.y == (0.1, 0.1)
     assert tested.curves[0].mean.y == pytest.approx((0.8, 0.9))
-    assert tested.y_label == "test loss, trained on the fixed set"
+    assert (tested.title, tested.y_label) == ("3 layers, trained on the fixed set", "test loss")
     fresh = [row | {"protocol": "fresh", "test_loss": 0.5} for row in rows]
     _, tested = protocol_panels("3 layers", {"H = d/r": rows + fresh}, ("rank", "rank r"))
     assert tested.curves[0].mean.y == (0.5, 0.5)
-    assert tested.y_label == "test loss, fresh data"
+    assert (tested.title, tested.y_label) == ("3 layers, fresh data", "test loss")
 
 
 def test_the_recorded_panel_of_the_papers_scale_is_memorised_below_rank_16():
     _, paper = best_recorded(FIGURE_RANK_DEPTH)
     (told,) = [one for one in paper.shown.remarks if "no better than the trivial" in one]
-    assert told.endswith(": 3 layers, c 1 at r = 1, 2, 4, 8.")
+    assert told.endswith(": 3 layers, d² parameters at r = 1, 2, 4, 8.")
     near = [cell.name for cell in paper.shown.cells if abs(cell.difference) < 0.03 * cell.printed]
-    assert near == [f"3 layers, c 1, r {r}" for r in (1, 2, 8, 16)]
+    assert near == [f"3 layers, d² parameters, r {r}" for r in (1, 2, 8, 16)]
 
 
 def test_one_layer_on_fresh_data_stands_beside_the_authors_sweep():
@@ -277,7 +280,7 @@ def test_what_the_talk_says_of_positions_can_fail(losses, holds):
         FIGURE_POSITIONS, Scale.GPU, lambda spec: losses.get((spec.positions, spec.layers), 0.5)
     )
     assert [claim.holds for claim in found.claims] == holds
-    assert all(claim.printed.startswith("talk") for claim in found.claims)
+    assert all(claim.printed.startswith("the authors' talk") for claim in found.claims)
 
 
 def test_more_points_make_low_rank_worse_can_fail():

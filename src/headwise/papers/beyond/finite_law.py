@@ -46,7 +46,7 @@ def _present(answers: Answers) -> Presentation:
     return Presentation(
         panels=(
             Panel(
-                "The law holds at every length",
+                "Law and simulation",
                 "length (tokens)",
                 "hardmax rank / length",
                 tuple(_simulated(r, found) for r, found in curves.items()),
@@ -54,9 +54,9 @@ def _present(answers: Answers) -> Presentation:
                 levels=(("", 1 - 1 / math.e),),
             ),
             Panel(
-                "What is left",
+                "Simulation minus corrected law",
                 "length (tokens)",
-                "simulated less corrected law",
+                "difference of rank / length",
                 tuple(_residuals(r, found) for r, found in curves.items()),
                 x_scale="log",
                 levels=((f"{LAW_ERROR}", LAW_ERROR), (f"−{LAW_ERROR}", -LAW_ERROR)),
@@ -107,7 +107,7 @@ def _claims(every: Sequence[Point], curves: dict[int, list[Point]]) -> tuple[Cla
         Claim(
             "no length and head dimension reaches the barrier",
             all(point.mean < point.barrier + NOISE * point.stderr for point in every),
-            f"rank paper, §1; {NOISE:.0f} standard errors are our measure",
+            f"rank paper, §1; {NOISE:.0f} standard errors chosen by us",
         ),
     )
 

@@ -84,7 +84,7 @@ def _rule() -> list[Crossing]:
 
 def _two_questions(crossed: Sequence[Crossing], rule: Sequence[Crossing]) -> Panel:
     return Panel(
-        "Two questions: log n for a gain, (log n)² for a share",
+        "log n for a gain, (log n)² for a share",
         "length (tokens)",
         "head dimension",
         (
@@ -94,7 +94,7 @@ def _two_questions(crossed: Sequence[Crossing], rule: Sequence[Crossing]) -> Pan
                 law=Line.of({n: critical_head_dim(n, SHOWN) for n in RULE_LENGTHS}),
             ),
             Curve(
-                f"a step of {STEP} gains {GAIN}\n(the rank paper's rule, on the law)",
+                f"a step of {STEP}\ngains {GAIN} (rule of\nthe rank paper,\non the law)",
                 _line(rule),
             ),
         ),
@@ -156,9 +156,9 @@ def _growth(found: dict[float, list[Crossing]]) -> Panel:
 
 def _residuals(crossed: Sequence[Crossing], fits: Sequence[Fit], share: float) -> Panel:
     return Panel(
-        f"What each fit leaves, at {share:.0%}",
+        f"Relative residual of four fits, at {share:.0%}",
         "length (tokens)",
-        "fit less simulation, percent",
+        "fit minus simulation, percent",
         tuple(_left(fit, crossed) for fit in fits),
         x_scale="log",
         levels=(("", 0.0),),
@@ -263,10 +263,10 @@ def _remarks(fits: Sequence[Fit], points: dict[int, list[Point]]) -> tuple[str, 
 
 
 LOG_SQUARED = Exhibit(
-    caption="Left: the head dimension at which hardmax attention of random heads uses 50, 90 and "
+    caption="First: the head dimension at which hardmax attention of random heads uses 50, 90 and "
     "95 % of what the barrier allows, interpolated between simulated head dimensions; thin lines "
-    "by the law L. Bands: two standard errors. Middle: relative residuals of four fits to the "
-    "points at 90 %. Right: the head dimension at 90 % beside the rank paper's rule, where a step "
+    "by the law L. Bands: two standard errors. Second: relative residuals of four fits to the "
+    "points at 90 %. Third: the head dimension at 90 % beside the rank paper's rule, where a step "
     "of 16 gains 0.01 on the law. Scores are float64; beyond 2¹⁴ tokens float32, of queries and "
     "keys rounded to TensorFloat-32.",
     questions={Scale.MINIATURE: _miniature, Scale.LAPTOP: _laptop, Scale.GPU: _gpu},

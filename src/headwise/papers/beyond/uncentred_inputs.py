@@ -164,7 +164,7 @@ def _sorted(rows: Sequence[Row], field: str) -> list[Row]:
 def _remarks(laws: dict[str, list[Row]], head_dim: int) -> tuple[str, ...]:
     at = {name: matching(rows, head_dim=head_dim)[0] for name, rows in laws.items()}
     return (
-        "With x = μ1 + z every query is q = W_Qᵀz + μ W_Qᵀ1. The second part is the same for all "
+        "With x = μ1 + z every query is q = W_Q z + μ W_Q 1. The second part is the same for all "
         "tokens, so all queries lean towards the same keys, the more the larger μ over the "
         "spread of z.",
         f"At d_h {head_dim}: {at['N(0, 1)']['mean']:.3f} for N(0, 1), "

@@ -38,7 +38,7 @@ def _claims(answers: Answers) -> tuple[Claim, ...]:
         Claim(
             f"one full-rank hardmax head is exact for {len(exact)} values of N",
             all(row["error"] == 0 for row in exact),
-            "talk, upper bound",
+            "the authors' talk, upper bound",
         ),
         Claim(
             "d rank-one softmax heads with a threshold are exact for two points as τ → 0",
@@ -47,7 +47,7 @@ def _claims(answers: Answers) -> tuple[Claim, ...]:
         Claim(
             "two rank-one layers come nearer with more heads",
             _falling(answers),
-            "talk, construction with two layers",
+            "the authors' talk, on the construction with two layers",
         ),
     )
 
@@ -77,7 +77,7 @@ CHECK = Check(
         ),
         RowPanel(
             "Soft rank-one heads tally, hard ones vote",
-            ("heat", "τ"),
+            ("heat", "τ, factor of the logits"),
             _ERROR,
             ("width", "d = H = {}"),
             where={"layer": "tally"},
@@ -98,9 +98,9 @@ CHECK = Check(
 )
 
 FIGURE_CONSTRUCTION = Exhibit(
-    caption="Mean squared error of layers that were written down, on fresh points. Left: one "
-    "full-rank softmax head on N points. Middle: d rank-one softmax heads with logits τ·x_j·y_j "
-    "and a threshold on their sum, two orthonormal points. Right: two rank-one hardmax layers.",
+    caption="Mean squared error of layers that were written down, on fresh points. First: one "
+    "full-rank softmax head on N points. Second: d rank-one softmax heads with logits τ·x_j·y_j "
+    "and a threshold on their sum, two orthonormal points. Third: two rank-one hardmax layers.",
     questions={Scale.MINIATURE: _miniature, Scale.LAPTOP: _paper, Scale.PAPER: _paper},
     present=CHECK.present,
 )

@@ -84,7 +84,7 @@ def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
         Claim(
             "the most heads have at least twice the error of the best number",
             errors[max(errors)] > 2 * min(errors.values()),
-            "figure of in-context regression; twice is our measure",
+            "figure of in-context regression; factor 2 chosen by us",
         )
     ]
     if {1, 2} <= points.keys() and _apart(points[1], points[2]):
@@ -155,7 +155,7 @@ _DIFFERENCES = (
 FIGURE_IN_CONTEXT = Exhibit(
     caption="Squared error after all examples but one, of a causal model whose heads share its "
     "width; the paper's has width 48 and 12 layers. Mean over seeds, band of one standard "
-    "deviation, minimum dotted; hollow: published.",
+    "deviation. Dotted: minimum over seeds. Hollow: published.",
     questions={scale: partial(_questions, scale) for scale in IN_CONTEXT},
     present=_present,
     printed="the figure of in-context regression",

@@ -26,7 +26,7 @@ def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
         Claim(
             "the error of the lowest rank rises with N",
             _rises(list(errors.values())),
-            "talk, role of N",
+            "the authors' talk, on the role of N",
         ),
         Claim("as a share of the trivial error, which depends on N, it does", _rises(shares)),
     )

@@ -77,7 +77,7 @@ def _present(answers: Answers) -> Presentation:
             Claim(
                 "the bound is nearly tight: random heads have at most twice its error",
                 all(row["error"] <= 2 * _bound(answers, row, "identity") for row in random),
-                "talk, open questions: pretty much tight; twice is our measure",
+                "the authors' talk, open questions: pretty much tight; factor 2 chosen by us",
             ),
             Claim(
                 "no trained layer is below the bound of its class, on fresh data",
@@ -231,7 +231,7 @@ FIGURE_LOWER_BOUND = Exhibit(
     "rank r, with any value matrices (points) and with multiples of the identity (thin). Second: "
     "random rank-one hardmax heads under their best weights (points, band: range over seeds) and "
     "the bound of their class (thin). Third: rank-one softmax heads trained on fresh data, mean, "
-    "standard deviation and minimum over seeds.",
+    "standard deviation (band) and minimum (dotted) over seeds.",
     questions={scale: partial(_questions, scale) for scale in PAIRS},
     present=_present,
 )

@@ -1,4 +1,4 @@
-"""Positions: the paper finds that added ones do not help, and appended ones from two layers on."""
+"""Positions: by the paper additive ones do not help, and concatenated ones from two layers on."""
 
 from __future__ import annotations
 
@@ -35,17 +35,19 @@ def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
     """Judge the talk's claims; positions help if they lower the error by at least a fifth."""
     if scale not in COMPARED:
         return ()
-    added, one, deep = (
+    additive, one, deep = (
         _ratios(rows, "additive", lambda depth: True),
         _ratios(rows, "concatenated", lambda depth: depth == 1),
         _ratios(rows, "concatenated", lambda depth: depth > 1),
     )
-    printed = "talk, modifying attention; a fifth is our measure"
+    printed = "the authors' talk, on modifying attention; threshold of a fifth chosen by us"
     return (
-        Claim("added positions do not help below full rank", _none_helps(added), printed),
-        Claim("appended positions do not help one layer of low rank", _none_helps(one), printed),
+        Claim("additive positions do not help below full rank", _none_helps(additive), printed),
         Claim(
-            "appended positions help low rank with several layers",
+            "concatenated positions do not help one layer of low rank", _none_helps(one), printed
+        ),
+        Claim(
+            "concatenated positions help low rank with several layers",
             bool(deep) and all(ratio <= 1 - SHARE for ratio in deep),
             printed,
         ),
@@ -85,9 +87,9 @@ def _in_print(rows: list[Row], scale: Scale) -> tuple[str, ...]:
         if (row["positions"], row["layers"]) == ("concatenated", "1") and row["rank"] != "64"
     ]
     return (
-        "The talk says that appended positions change nothing for one layer. Its own losses below "
-        f"full rank are {1 - max(ratios):.0%} to {1 - min(ratios):.0%} lower with them than those "
-        "of the figure of rank and depth, which had half as many steps.",
+        "The talk says that concatenated positions change nothing for one layer. Its own losses "
+        f"below full rank are {1 - max(ratios):.0%} to {1 - min(ratios):.0%} lower with them than "
+        "those of the figure of rank and depth, which had half as many steps.",
     )
 
 
@@ -103,7 +105,7 @@ FIGURE_POSITIONS = TrainedGrid(
     claims=_claims,
     remarks=_in_print,
 ).exhibit(
-    "As the figure of rank and depth, H = d^1.5/r heads, with learned positions added to the "
-    "tokens or in 64 separate dimensions.",
+    "As the figure of rank and depth, H = d^1.5/r heads, with learned positions: additive (added "
+    "to the tokens) or concatenated (in 64 dimensions of their own).",
     printed="the figure of positions",
 )

@@ -26,7 +26,9 @@ def _claims(rows: list[Row], scale: Scale) -> tuple[Claim, ...]:
     lowest = [found[shared[0]].mean for found in by_size] if shared else []
     rises = len(lowest) > 1 and lowest == sorted(lowest)
     at = f" (here at rank {shared[0]}, fresh data)" if shared else ""
-    return (Claim(f"more points make low rank worse{at}", rises, "talk, role of N"),)
+    return (
+        Claim(f"more points make low rank worse{at}", rises, "the authors' talk, on the role of N"),
+    )
 
 
 FIGURE_ROLE_OF_N = TrainedGrid(

@@ -116,13 +116,13 @@ def _claims(full: list[Row], scale: Scale) -> tuple[Claim, ...]:
         Claim(
             "full-rank heads point at −I: a median angle above 160 degrees",
             pointing,
-            "talk, what full rank learns; 160 is our measure",
+            "the authors' talk, on what full rank learns; threshold of 160 degrees chosen by us",
         ),
         Claim(
             "full-rank heads are large, so that softmax is near hardmax: ‖M‖_F/√d above 30",
             all(row["form_size"] > 30 for row in own),
-            "talk, what full rank learns: each entry above 30, which can only mean the diagonal; "
-            "‖M‖_F/√d is our measure",
+            "the authors' talk, on what full rank learns: each entry above 30, which can only mean "
+            "the diagonal; ‖M‖_F/√d chosen by us",
         ),
     )
 
@@ -194,8 +194,8 @@ def _table(full: list[Row], protocol: str, printed: Printed) -> Table:
 FIGURE_WHAT_IT_LEARNS = Exhibit(
     caption="M = W_Qᵀ W_K of each head of the one-layer models of the figure of rank and depth, "
     "and of some at the paper's own rate, on the fixed set and on fresh data. The exact solution "
-    "is a large multiple of −I. Median over heads; mean, standard deviation and minimum over "
-    "seeds; hollow: published.",
+    "is a large multiple of −I. Median over heads; over seeds the mean, standard "
+    "deviation (band) and minimum (dotted). Hollow: published.",
     questions={scale: partial(_questions, scale) for scale in Scale},
     present=_present,
     printed="the figure of what full rank learns",

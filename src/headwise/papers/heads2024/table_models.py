@@ -72,12 +72,12 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             f"most models have d/r heads ({usual} of {len(listed)})",
             2 * usual > len(listed),
-            "survey of models; most is our word for everyone",
+            "survey of models, which says everyone; threshold of one half chosen by us",
         ),
         Claim(
             "ranks are of the order of 100, from 50 to 300",
             all(50 <= int(row["rank"]) <= 300 for row in listed),
-            "survey of models; 50 and 300 are our measure",
+            "survey of models; thresholds 50 and 300 chosen by us",
         ),
         Claim(
             "every model of the survey has fewer than d heads of rank at most d/4",

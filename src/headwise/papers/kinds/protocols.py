@@ -17,14 +17,14 @@ from headwise.runs import Row
 
 PROTOCOLS = ("fixed", "fresh")
 
-#: What is shown of each protocol, and the words for it.
+#: What is shown of each protocol, its axis, and the words for the data.
 SHOWN = {
-    "fixed": ("best_train_loss", "best training loss, fixed set"),
-    "fresh": ("test_loss", "test loss, fresh data"),
+    "fixed": ("best_train_loss", "best training loss", "fixed set"),
+    "fresh": ("test_loss", "test loss", "fresh data"),
 }
 
-#: What the second panel shows if no run was trained on fresh data.
-TESTED = "test loss, trained on the fixed set"
+#: What the title of the second panel says if no run was trained on fresh data.
+TESTED = "trained on the fixed set"
 
 
 def shown_field(rows: Iterable[Row], protocol: str) -> str:
@@ -72,7 +72,7 @@ def protocol_panels(
     set. Without runs on fresh data the second panel shows the test loss of the runs on that set.
     """
     there = {row["protocol"] for rows in labelled.values() for row in rows}
-    for protocol, (_, words) in SHOWN.items():
+    for protocol, (_, loss, data) in SHOWN.items():
         found, beside = {}, printed if printed and protocol == "fixed" else {}
         untested = protocol == "fresh" and protocol not in there
         for label, rows in labelled.items():
@@ -88,9 +88,9 @@ def protocol_panels(
         rising = _trivial_curve(learnt, along[0])
         levels = () if rising else baselines(learnt)
         yield Panel(
-            title,
+            f"{title}, {TESTED if untested else data}",
             along[1],
-            TESTED if untested else words,
+            loss,
             (*curves, *rising),
             x_scale="log",
             y_scale="log",

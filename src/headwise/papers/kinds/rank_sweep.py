@@ -243,13 +243,15 @@ def alike_and_level(
 
     def claims(points: Points) -> tuple[Claim, ...]:
         return (
-            Claim(alike, widest(points.values()) <= NEAR, f"{alike_at}; {NEAR} is our measure"),
+            Claim(
+                alike, widest(points.values()) <= NEAR, f"{alike_at}; threshold {NEAR} chosen by us"
+            ),
             *(
                 Claim(
                     f"{capital(label(value))}: rank levels off near 0.63 (at d_h = {max(found)}, "
                     f"within {NEAR}).",
                     levels_near(found),
-                    f"{level_at}; {NEAR} is our measure",
+                    f"{level_at}; threshold {NEAR} chosen by us",
                 )
                 for value, found in points.items()
             ),

@@ -143,7 +143,7 @@ def curve_claims(
 def saturation_claims(points: Points, labels: Mapping[Any, str], printed: str) -> list[Claim]:
     """The paper's claim, that rank levels off, for each curve."""
     words = "rank levels off; the last doubling of d_h adds less than a quarter of what the first "
-    source = f"{printed}; the quarter is our measure"
+    source = f"{printed}; threshold of a quarter chosen by us"
     return curve_claims(points, labels, f"{words}adds.", levels_off, source)
 
 
@@ -153,7 +153,7 @@ def alike_claims(points: Points, what: str, printed: str) -> list[Claim]:
         Claim(
             f"{capital(READINGS[start])}: {what}, within {NEAR} at every head dimension.",
             widest(curves.values()) <= NEAR,
-            f"{printed}; {NEAR} is our measure",
+            f"{printed}; threshold {NEAR} chosen by us",
         )
         for start, curves in points.items()
     ]

@@ -49,7 +49,8 @@ class TrainedGrid:
         columns: The fields that tell settings apart, and their names in the table.
         panel: The title of the panels; without one every depth has its own.
         along: The field along the axis and its name.
-        cell: The words for a setting; "{panel}" and "{value}" stand for its panel and its curve.
+        cell: The words for a setting; "{panel}", "{value}" and "{label}" stand for its panel, the
+            value of its curve and the words for that.
         printed: The name of the published table, if values are compared.
         more: Fields that are computed from those of a row.
         claims: The claims at a scale.
@@ -128,12 +129,12 @@ class TrainedGrid:
     def _panels(
         self, labelled: Mapping[str, Mapping[str, list[Row]]], printed: Printed
     ) -> tuple[Panel, ...]:
-        """Return the panels of the fixed set, then those of fresh data."""
-        pairs = []
+        """Return, for each title, the panel of the fixed set and that of fresh data."""
+        panels = []
         for title, curves in labelled.items():
             beside = {self.label(v): own for (panel, v), own in printed.items() if panel == title}
-            pairs.append([_named(p) for p in protocol_panels(title, curves, self.along, beside)])
-        return tuple(panel for row in zip(*pairs, strict=True) for panel in row)
+            panels += map(_named, protocol_panels(title, curves, self.along, beside))
+        return tuple(panels)
 
     def _cells(self, settings: Mapping[Setting, list[Row]], printed: Printed) -> list[Cell]:
         found = []
@@ -153,14 +154,14 @@ class TrainedGrid:
 
     def _name(self, setting: Setting) -> str:
         panel, value = setting
-        return self.cell.format(panel=panel, value=value)
+        return self.cell.format(panel=panel, value=value, label=self.label(value))
 
 
 def _named(panel: Panel) -> Panel:
     """Add "zero output" to the title of a panel whose losses are all 1."""
     learnt = (curve for curve in panel.curves if curve.label != "trivial")
     if of_zero_output(value for curve in learnt for value in curve.mean.y):
-        return replace(panel, title=f"{panel.title}: zero output")
+        return replace(panel, title=f"{panel.title}, zero output")
     return panel
 
 

@@ -52,7 +52,7 @@ def width_claims(found: Trained) -> list[Claim]:
                 Claim(
                     f"{found.label(family)}: 8 heads do better than 1, beyond the seeds' spread.",
                     beyond_spread(by_heads, low=1, high=8),
-                    f"{_more_heads_at(found, family)}; the seeds' spread is our measure",
+                    f"{_more_heads_at(found, family)}; the seeds' spread chosen by us",
                 )
             )
         printed = SATURATED_AT.get((found.study.dataset, family.width))

@@ -75,12 +75,12 @@ def _claims(points: Points) -> tuple[Claim, ...]:
         Claim(
             "It levels off: the last doubling adds less than a quarter of the first.",
             levels_off(found),
-            "§2.1; a quarter is our measure",
+            "§2.1; threshold of a quarter chosen by us",
         ),
         Claim(
             f"It levels off near 0.63 (at d_h = {max(found)}, within 0.05).",
             levels_near(found),
-            "§2.1; 0.05 is our measure",
+            "§2.1; threshold 0.05 chosen by us",
         ),
     )
 

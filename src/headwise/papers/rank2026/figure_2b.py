@@ -64,7 +64,7 @@ def _claims(points: Points) -> list[Claim]:
             SET_NAMES,
             f"rank levels off near 0.63, within {NEAR}.",
             levels_near,
-            f"{PRINTED_AT}, with §2.1; {NEAR} is our measure",
+            f"{PRINTED_AT}, with §2.1; threshold {NEAR} chosen by us",
         ),
         *alike_claims(points, "the three sets have similar curves", PRINTED_AT),
         *full_claims(points, SET_NAMES),

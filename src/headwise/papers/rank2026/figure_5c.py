@@ -141,13 +141,13 @@ def _claims(points: Points, collapse: dict[str, dict[str, Found]]) -> tuple[Clai
             "Deeper layers tend to be lower in rank: averaged over head dimensions, the last layer "
             "has at most half the rank of the first.",
             2 * sum(own[max(own)].mean for own in by_depth) <= sum(own[1].mean for own in by_depth),
-            "§B.3, Figure 5c; half is our measure",
+            "§B.3, Figure 5c; factor of one half chosen by us",
         ),
         Claim(
             "Every layer has the same pattern: rank levels off near 0.63 (at the largest d_h, "
             "within 0.05).",
             all(levels_near(found) for found in points.values()),
-            "§2.3, §3.2; 0.05 is our measure",
+            "§2.3, §3.2; threshold 0.05 chosen by us",
         ),
         Claim(
             "The last layer is below the first at every head dimension, by three standard errors.",
@@ -196,7 +196,7 @@ _REMARKS = (
 FIGURE_5C = Exhibit(
     caption="As Figure 1 (width 384, MLP 512, 100 tokens, batch 32, N(0, 1) weights and inputs, "
     "T = √d_h, ε = 1e-8, float64), for each layer of an eight-layer stack at initialisation. "
-    "Bands: one standard deviation of single matrices. Middle and right: how far the "
+    "Bands: one standard deviation of single matrices. Second and third: how far the "
     "tokens entering a layer are from all being equal, ‖X − mean‖_F / ‖X‖_F, with and without "
     "skip connections and MLP.",
     questions={Scale.MINIATURE: _miniature, Scale.PAPER: _paper},

@@ -180,7 +180,7 @@ def _at_the_end(scale: Scale, dim: int, curves: Curves) -> tuple[Claim, ...]:
     small = Claim(
         f"The measure is small, at most {SMALL_MEASURE}, for all vectors and dimensions.",
         all(row["mean"] <= SMALL_MEASURE for rows in curves.values() for row in rows),
-        f"{PRINTED_AT}; {SMALL_MEASURE} is our measure",
+        f"{PRINTED_AT}; threshold {SMALL_MEASURE} chosen by us",
     )
     return (
         small,

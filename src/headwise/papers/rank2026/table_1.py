@@ -52,14 +52,14 @@ def _claims(points: Points) -> tuple[Claim, ...]:
             Claim(
                 f"{n} tokens: the last doubling adds less than a quarter of the first.",
                 levels_off(found),
-                "§2.2, saturation; a quarter is our measure",
+                "§2.2, saturation; threshold of a quarter chosen by us",
             )
             for n, found in points.items()
         ),
         Claim(
             "Longer inputs saturate later: half of 1 − 1/e is reached at larger head dimensions.",
             all(one < two for one, two in pairwise(reached)),
-            "§2.2; half of 1 − 1/e is our measure",
+            "§2.2; threshold of half of 1 − 1/e chosen by us",
         ),
     )
 
