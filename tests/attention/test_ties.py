@@ -107,6 +107,21 @@ def test_masked_scores_are_never_ties():
     assert first_best(queries, keys, scores).tolist() == [5] * 9
 
 
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_a_long_key_that_wins_by_little_ties_with_the_first(width):
+    """The tolerance of ties grows with the winner's norm; the second key had replaced the first."""
+    long = torch.tensor([1e8, -1e8 + 1], dtype=torch.float64) + torch.tensor([2e-8, 0])
+    keys = torch.stack(
+        (torch.tensor([1.0, 0]).double(), torch.tensor([1 + 1e-9, 0]).double(), long)
+    )
+    query = torch.ones(1, 2, dtype=torch.float64)
+    assert (query @ keys.mT).argmax() == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operator_module, "CPU_TILE", (256, width))
+        found = streaming_argmax(query, keys)
+    assert found.tolist() == first_best(query, keys, query @ keys.mT).tolist() == [0]
+
+
 @pytest.mark.parametrize("width", [1, 7, 64, 2**20])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ascending_keys_are_no_chain_of_ties(dtype, width):

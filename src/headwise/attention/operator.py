@@ -277,16 +277,20 @@ class _Seek:
         """Return the arg-max of these rows, taking ``width`` keys at a time."""
         tiles = list(chunks(self.grid.shape[-1], width))
         value, held, allowance, index = self._best_among(rows, tiles[0])
+        chosen_by = allowance
         for columns in tiles[1:]:
             rival, rival_held, rival_allowance, rival_index = self._best_among(rows, columns)
             allowance = torch.where(rival > value, rival_allowance, allowance)
             better = rival > value + rival_allowance  # the first of ties stays
             value, index = torch.maximum(value, rival), torch.where(better, rival_index, index)
             held = torch.where(better, rival_held, held)
+            chosen_by = torch.where(better, rival_allowance, chosen_by)
         _refuse_masked_rows(value)
         refuse_overflow(value, value.dtype)
-        # Each tile may lie a little above the last, and the first one far below all.
-        if len(tiles) > 1 and bool((held < value - allowance).any()):
+        # Each tile may lie a little above the last, and the first one far below all. And a long key
+        # that wins by little makes ties of keys that were given up for a short one.
+        doubtful = (held < value - allowance) | (allowance > chosen_by)
+        if len(tiles) > 1 and bool(doubtful.any()):
             return self._first_near(rows, tiles, value - allowance)
         return index
 
