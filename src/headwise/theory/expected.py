@@ -1,4 +1,4 @@
-"""expected_rank: the one way to ask for the rank of a random head.
+"""expected_rank: the one way to ask for the attention rank of a random head.
 
 A formula or a stored simulation answers without torch, so a command can ask for a whole curve.
 Between the lengths that were simulated, the share of the law that is reached is taken to be
@@ -48,7 +48,7 @@ _SIZES = ("`n`", "`d_h`")
 
 @dataclass(frozen=True)
 class Prediction:
-    """The expected rank of a random head over the length, and how it was computed.
+    """The expected attention rank of a random head over the length, and how it was computed.
 
     Attributes:
         length: Number of tokens n.

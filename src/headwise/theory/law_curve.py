@@ -1,4 +1,4 @@
-"""law: the rank of a random head against its dimension, and where it saturates."""
+"""law: the attention rank of a random head against its dimension, and where it saturates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN = 2
 
 @dataclass(frozen=True, repr=False)
 class Law(Tabular, Drawable):
-    """The rank of a random head over the length, for several head dimensions.
+    """The attention rank of a random head over the length, for several head dimensions.
 
     Attributes:
         length: Number of tokens n.
@@ -124,7 +124,7 @@ def law(
     fraction: Real = 0.9,
     progress: Progress = SILENT,
 ) -> Law:
-    """Predict the rank of a random head for one or several head dimensions.
+    """Predict the attention rank of a random head for one or several head dimensions.
 
     Args:
         length: Number of tokens, 2 to 10¹².
