@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from headwise.errors import BadInputError
+from headwise.report.axis_names import name_heights, name_levels, name_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -279,8 +280,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 def _name_panel(axes: Axes, panel: Panel) -> None:
     """Set ticks and names, once the height of the panel is known."""
     if panel.y_scale == "log":
-        _name_heights(axes)
-    _name_levels(axes, panel)
+        name_heights(axes)
+    name_levels(axes, panel.levels, on_right=_falls(panel))
     if any(len(curve.printed) for curve in panel.curves):
         axes.plot([], [], "o", color="0.3", markerfacecolor="none", label="published")
     if any(len(curve.law) for curve in panel.curves):
@@ -288,67 +289,7 @@ def _name_panel(axes: Axes, panel: Panel) -> None:
     if any(len(curve.least) for curve in panel.curves):
         axes.plot([], [], color="0.3", linewidth=1.2, linestyle=":", label="minimum")
     if panel.x_ticks:
-        axes.set_xticks(panel.x_ticks)  # which may widen the axis
-        axes.set_xticks(panel.x_ticks, labels=_tick_names(axes, panel.x_ticks))
-        axes.set_xticks([], minor=True)
-
-
-#: The width of a digit, as a share of the axis.
-DIGIT = 0.028
-
-
-def _tick_names(axes: Axes, ticks: Sequence[Number]) -> list[str]:
-    """Name the ticks, except where a name would touch the one before."""
-    names, end = [], -math.inf
-    for tick in ticks:
-        name = f"{tick:g}"
-        middle = axes.transAxes.inverted().transform(axes.transData.transform((tick, 1)))[0]
-        half = len(name) * DIGIT / 2
-        names.append(name if middle - half > end else "")
-        end = max(end, middle + half) if names[-1] else end
-    return names
-
-
-#: A logarithmic axis spans at least the first factor, and has plain numbers below the second.
-LEAST_FACTOR, PLAIN_FACTOR = 4.0, 40.0
-
-
-def _name_heights(axes: Axes) -> None:
-    """Write plain numbers on a short logarithmic axis, instead of 4.05 × 10¹."""
-    low, high = axes.get_ylim()
-    if high < LEAST_FACTOR * low:
-        middle = math.sqrt(low * high)
-        low, high = middle / math.sqrt(LEAST_FACTOR), middle * math.sqrt(LEAST_FACTOR)
-        axes.set_ylim(low, high)
-    if high > PLAIN_FACTOR * low:
-        return
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    digits = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 6, 8)
-    places = [d * 10.0**power for power in range(first, last + 1) for d in digits]
-    shown = [place for place in places if low <= place <= high]
-    axes.set_yticks(shown, labels=[f"{place:g}" for place in shown])
-    axes.set_yticks([], minor=True)
-
-
-#: Names of levels closer together than this share of the axis are put side by side.
-LEVEL_ROOM = 0.07
-
-
-def _name_levels(axes: Axes, panel: Panel) -> None:
-    # Just above the line, at the edge that curves are far from.
-    before, column, falls = None, 0, _falls(panel)
-    named = [level for level in panel.levels if level[0]]
-    for name, height in sorted(named, key=lambda level: level[1]):
-        shown = axes.transAxes.inverted().transform(axes.transData.transform((1, height)))[1]
-        near = before is not None and shown - before < LEVEL_ROOM
-        before, column = shown, column + 1 if near else 0
-        place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        inwards = 0.015 + 0.3 * column
-        where = (1 - inwards if falls else inwards, height)
-        place["ha"] = "right" if falls else "left"
-        # A level line fades where it runs through the name of another.
-        behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0}
-        axes.annotate(name, where, xytext=(0, 3), color="0.35", fontsize=8, bbox=behind, **place)
+        name_ticks(axes, panel.x_ticks)
 
 
 def _falls(panel: Panel) -> bool:
