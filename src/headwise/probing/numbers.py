@@ -123,7 +123,7 @@ def output_rank_of(mixed: Tensor) -> float:
 
 
 def form_ranks(view: AttentionView) -> list[int | None]:
-    """Return the numerical rank of each head's W_Q W_Kᵀ, where that is one matrix."""
+    """Return the numerical rank of each head's W_QᵀW_K, where that is one matrix."""
     heads = view.shape[1]
     if not view.has_one_form or view.weights is None:
         return [None] * heads

@@ -54,7 +54,7 @@ def _figures(found: Scan, column: Column) -> tuple[str, ...]:
 
 def _rows_table(found: Scan) -> Table:
     columns = ("layer", "head", "rank 0.01", "output", "rank 1e-8", "effective", "stable")
-    columns += ("90%", "hardmax", "law", "query-key", "logits", "W_Q W_K", "logit scale", "mask")
+    columns += ("90%", "hardmax", "law", "query-key", "logits", "W_QᵀW_K", "logit scale", "mask")
     return Table(columns, tuple(_cells(row) for row in found.rows))
 
 

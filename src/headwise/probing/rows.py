@@ -70,9 +70,9 @@ class HeadRow:
         law: The hardmax rank that random Gaussian queries and keys of this size have on average.
         logit_rank: Numerical rank of the logits q·k, to the accuracy of the model's dtype.
         query_key_rank: Least r for which logits of rank r are within 0.1 of the logits, in root
-            mean square and up to a constant per row, which softmax ignores. Rows of the attention
-            matrix then move by about 0.005 nats.
-        form_rank: Numerical rank of W_Q W_Kᵀ; None where positions make it more than one matrix.
+            mean square and up to a constant per row, which softmax ignores. The KL divergence
+            between rows of both attention matrices is then about 0.005 nats.
+        form_rank: Numerical rank of W_QᵀW_K; None where positions make it more than one matrix.
         logit_scale: Standard deviation of the logits that the mask leaves.
         tokens: Number of tokens without padding.
         head_dim: Dimension of queries and keys.

@@ -100,7 +100,7 @@ def reduce_layer(
 ) -> ReducedLayer:
     """Cut an attention layer to a lower rank at the least cost on these inputs.
 
-    Queries and keys: without rotary positions W_Q W_Kᵀ is one matrix for each head, and the cut is
+    Queries and keys: without rotary positions W_QᵀW_K is one matrix for each head, and the cut is
     the optimum of E (change of q·k)² over independent tokens. Heads that share a key share the
     cut. Rotary positions allow only whole rotation pairs to go; those with the least share of the
     logits go first. Values and output: first the best subspace of each head (or group of heads)

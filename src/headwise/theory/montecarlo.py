@@ -153,8 +153,8 @@ def plateau_ratio(
 
     ``independent`` rows are equations 66–72 of the rank paper. Rows of one head share its weights,
     so those of similar inputs pick alike: ``joint`` rows are X·G·Xᵀ with one Gaussian G, what
-    d_h → ∞ leaves of a head. For orthonormal inputs both are the barrier, and (n + 1) / 2n under a
-    causal mask.
+    d_h → ∞ leaves of a head. For orthonormal inputs both are the barrier, and (n + 1) / (2n)
+    under a causal mask.
 
     Returns:
         The mean ratio with its standard error, computed on the device of the inputs X.
