@@ -97,6 +97,37 @@ def test_probabilities_are_calibrated_on_walks_like_those_that_are_assumed(monke
     assert abs(np.mean(stated) - np.mean(won)) < 3 * spread
 
 
+@pytest.mark.parametrize(("candidates", "seeds"), [(2, 2), (2, 3), (3, 2), (5, 3)])
+def test_probabilities_at_the_full_length_are_calibrated(candidates, seeds, monkeypatch):
+    """With two candidates and two seeds, 17 % of those called 80 to 95 % likely were not best."""
+    monkeypatch.setattr(prediction, "DRAWS", 2000)
+    rng, stated, won = np.random.default_rng(4), [], []
+    for _ in range(2000):
+        truth = 2 * rng.standard_normal(candidates)
+        # All candidates of a seed share what makes it easy.
+        seen = truth[:, None] + rng.standard_normal((candidates, seeds)) + rng.normal(0, 9, seeds)
+        curves = {str(k): seen[None, k] for k in range(candidates)}
+        found = predict(curves, (1,), full=1)
+        best = max(found, key=lambda name: found[name].probability)
+        stated.append(found[best].probability)
+        won.append(int(best) == truth.argmin())
+    stated, won = np.array(stated), np.array(won)
+    for low, high in ((0.5, 0.8), (0.8, 0.95), (0.95, 1.01)):
+        own = (stated >= low) & (stated < high)
+        allowed = 3 * np.sqrt(0.25 / own.sum())
+        assert stated[own].mean() - won[own].mean() < allowed, (low, own.sum())
+
+
+def test_a_stopped_candidate_and_finalists_tell_the_same_noise():
+    """Distances of two finalists hold half of the noise of a run, those of others 1.5 times it."""
+    rng, found = np.random.default_rng(5), []
+    for _ in range(400):
+        runs = {name: rng.standard_normal((2, 4)) for name in "abc"}
+        runs["c"] = runs["c"][:1]
+        found.append(prediction.predicted(runs, (1, 2), full=2)["a"].error ** 2)
+    assert np.mean(found) == pytest.approx(1 / 4, rel=0.1)
+
+
 def test_the_level_follows_a_power_law_down():
     steps = [2**k for k in range(4, 12)]
     fall = np.array([[0.3 + 2.0 * step**-0.5] * 2 for step in steps])

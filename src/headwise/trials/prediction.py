@@ -100,15 +100,16 @@ def predicted(
     finalists = [name for name, curve in filled.items() if len(curve) == longest]
     common = _common([filled[name] for name in finalists])
     apart = {name: _distance(curve, common) for name, curve in filled.items()}
-    walked, spread = _walked(apart, finalists, steps, full), _run_variance(apart)
+    walked, runs = _walked(apart, finalists, steps, full), _run_noise(apart, finalists)
     names = list(filled)
     means = np.array([apart[name][-1].mean() for name in names])
-    noise = np.array([spread / apart[name].shape[1] for name in names])
+    noise = np.array([runs.variance / apart[name].shape[1] for name in names])
     left = np.array([walked[len(apart[name]) - 1] for name in names])
-    errors = np.sqrt(noise + WALK_TEMPER**2 * left)
+    walk = WALK_TEMPER**2 * left
+    errors = np.sqrt(noise + walk)
     level = _extrapolated(common.mean(axis=1), steps[:longest], full)
     weights = np.array([1.0 if prior is None else prior.get(name, 1.0) for name in names])
-    shares = _best_shares(means, errors) * weights
+    shares = _best_shares(means, noise, walk, runs.freedom) * weights
     shares /= shares.sum()
     if steps[longest - 1] < full:
         shares = (1 - SURPRISE) * shares + SURPRISE / len(shares)
@@ -186,18 +187,47 @@ def _distance(curve: np.ndarray, common: np.ndarray) -> np.ndarray:
     return curve[:, :seeds] - common[: len(curve), :seeds]
 
 
-def _run_variance(apart: Mapping[str, np.ndarray]) -> float:
-    """The variance of the distance of a single run, pooled over candidates."""
-    several = [curve[-1].var(ddof=1) for curve in apart.values() if curve.shape[1] > 1]
-    if several:
-        return float(np.mean(several))
+@dataclass(frozen=True)
+class _RunNoise:
+    """The variance of the score of a single run, and the degrees of freedom of its estimate."""
+
+    variance: float
+    freedom: float
+
+
+def _run_noise(apart: Mapping[str, np.ndarray], finalists: Sequence[str]) -> _RunNoise:
+    """Estimate the noise of a run from how distances differ between seeds, over all candidates."""
+    between = {name: curve[-1:] for name, curve in apart.items() if curve.shape[1] > 1}
+    if between:
+        return _pooled({n: last - last.mean() for n, last in between.items()}, finalists, spent=1)
     # With one seed the noise shows in how curves jump from look to look. On recorded curves half
     # of the squared jump is within a factor of about two of what seeds say.
-    jumps = [np.diff(curve[-RECENT - 1 :], axis=0) for curve in apart.values() if len(curve) > 1]
+    jumps = {
+        name: np.diff(curve[-RECENT - 1 :], axis=0) / math.sqrt(2)
+        for name, curve in apart.items()
+        if len(curve) > 1
+    }
     if jumps:
-        return float(np.mean([np.square(own).mean() for own in jumps])) / 2
+        return _pooled(jumps, finalists)
     # One look at one seed: all that tells candidates apart may be noise.
-    return float(np.var([curve[-1] for curve in apart.values()]))
+    return _pooled({name: curve[-1:] for name, curve in apart.items()}, finalists)
+
+
+def _pooled(
+    deviations: Mapping[str, np.ndarray], finalists: Sequence[str], spent: int = 0
+) -> _RunNoise:
+    """Pool squared deviations of distances, of which each candidate has ``spent`` on its mean."""
+    squares = {name: float(np.square(own).sum()) for name, own in deviations.items()}
+    told = {name: own.size - spent for name, own in deviations.items()}
+    others = [name for name in deviations if name not in finalists]
+    # A finalist's distance from their mean lacks a share of its noise: k of them are k - 1 runs.
+    # For the others the mean adds that share.
+    share = 1 / len(finalists)
+    energy = sum(squares[name] for name in deviations if name in finalists)
+    energy += sum(squares[name] for name in others) / (1 + share)
+    freedom = (1 - share) * sum(told[name] for name in deviations if name in finalists)
+    freedom += sum(told[name] for name in others)
+    return _RunNoise(energy / freedom if freedom else 0.0, max(1.0, freedom))
 
 
 def _extrapolated(scores: np.ndarray, steps: Sequence[int], full: int) -> float:
@@ -215,11 +245,17 @@ def _extrapolated(scores: np.ndarray, steps: Sequence[int], full: int) -> float:
     return float(np.clip(best, min(0.0, float(scores.min())), scores[-1]))
 
 
-def _best_shares(means: np.ndarray, errors: np.ndarray) -> np.ndarray:
+def _best_shares(
+    means: np.ndarray, noise: np.ndarray, walk: np.ndarray, freedom: float
+) -> np.ndarray:
     """How often each candidate is lowest; ties without any spread are shared."""
-    if not errors.any():
+    if not (noise + walk).any():
         lowest = means == means.min()
         return lowest / lowest.sum()
-    drawn = np.random.default_rng(0).standard_normal((DRAWS, len(means)))
-    winners = (means + errors * drawn).argmin(axis=1)
+    # The variance of the noise is estimated from few seeds. Each draw has its own, so differences
+    # follow Student's t.
+    rng = np.random.default_rng(0)
+    drawn = rng.standard_normal((DRAWS, len(means)))
+    scale = freedom / rng.chisquare(freedom, (DRAWS, 1))
+    winners = (means + np.sqrt(noise * scale + walk) * drawn).argmin(axis=1)
     return np.bincount(winners, minlength=len(means)) / DRAWS
