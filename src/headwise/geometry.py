@@ -276,7 +276,7 @@ def read_geometries(text: str, width: int) -> list[HeadGeometry]:
     """
     found = []
     for word in text.split(","):
-        sizes = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)(?:/([1-9]\d*))?", word.strip())
+        sizes = re.fullmatch(r"([1-9]\d*)\s*[x×]\s*([1-9]\d*)(?:/([1-9]\d*))?", word.strip())
         if sizes is None:
             raise ParameterError(
                 f"expected `candidates` as heads x rank, got {word!r}",

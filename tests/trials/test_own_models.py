@@ -10,6 +10,7 @@ from headwise.errors import BadInputError, ParameterError
 from headwise.trials import trial_of
 from headwise.trials.halving import looks
 from headwise.trials.own_models import OwnRunner, OwnTraining
+from headwise.trials.settle import _function
 
 
 def test_scores_of_a_short_training_take_no_more_passes_than_its_steps():
@@ -120,3 +121,11 @@ def batches(seed):
 def two(seed, size):
     pass
 """
+
+
+def test_what_builds_no_model_is_refused_in_one_line():
+    """Numbers for functions ended in a TypeError, and other results in an AttributeError."""
+    with pytest.raises(ParameterError, match="PACKAGE:FUNCTION as `build`, got 3"):
+        _function("build", 3)
+    with pytest.raises(BadInputError, match=r"torch module from build\(geometry\), got dict"):
+        trial_of(lambda geometry: {}, batches, GEOMETRIES, steps=10)

@@ -107,3 +107,20 @@ def test_odd_places_and_tasks_are_refused(tmp_path):
     (tmp_path / "a.txt").write_text(TEXT)
     with pytest.raises(ParameterError, match="expected no labels beside"):
         read_problem(tmp_path / "a.txt", [0, 1], Frame())
+
+
+@pytest.mark.parametrize(
+    ("inputs", "asked"),
+    [
+        ("digits", {"size": 3}),
+        ("digits", {"tokenizer": "word"}),
+        ("digits", {"length": 5}),
+        (torch.zeros(4, 3, 2), {"length": 5}),
+        (torch.zeros(4, 9).long(), {"tokenizer": "word"}),
+    ],
+)
+def test_parameters_without_use_are_refused(inputs, asked):
+    """They were ignored without a word."""
+    labels = None if isinstance(inputs, str) else [0, 1, 0, 1]
+    with pytest.raises(ParameterError, match=f"has no use for `{next(iter(asked))}`; leave that"):
+        read_problem(inputs, labels, Frame(**asked))

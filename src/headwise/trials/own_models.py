@@ -167,11 +167,20 @@ class OwnRunner:
     def _counted(self) -> dict[str, int]:
         """Parameters of each candidate; equal counts for unequal geometries give it away."""
         counts = {
-            name: sum(p.numel() for p in self.build(geometry).parameters())
+            name: sum(p.numel() for p in _checked(self.build(geometry)).parameters())
             for name, geometry in self.candidates.items()
         }
         _refuse_ignored(counts, self.candidates)
         return counts
+
+
+def _checked(made: Any) -> nn.Module:
+    if not isinstance(made, nn.Module):
+        raise BadInputError(
+            f"expected a torch module from build(geometry), got {type(made).__name__}",
+            hint="return the model",
+        )
+    return made
 
 
 def _refuse_ignored(counts: Mapping[str, int], candidates: Mapping[str, HeadGeometry]) -> None:

@@ -214,7 +214,7 @@ def _refuse_odd_labels(inputs: Tensor, labels: Tensor | None) -> None:
         raise BadInputError(
             f"expected {len(inputs)} class numbers, got {got}{kind}",
             hint="pass one whole number for each input, or a folder with a subfolder per class; "
-            "for regression one number each and task='regress'",
+            "for regression one number each and `task='regress'`",
         )
     if labels.is_floating_point():
         if len(labels) < 10 or not labels.isfinite().all() or labels.min() == labels.max():

@@ -205,7 +205,9 @@ def trial_of(
     told = [one for one in (build, batches) if isinstance(one, str)]
     identity = f"{ORDER}: {list(entrants)} {training} {told}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress)
-    own = partial(OwnRunner, entrants, _function(build), _function(batches), training)
+    own = partial(
+        OwnRunner, entrants, _function("build", build), _function("batches", batches), training
+    )
     with working_directory_importable():
         # Refuses models and batches that cannot be trained, before a cluster is asked.
         constant = own().constant
@@ -286,7 +288,12 @@ def _own_spec(
     return partial(own, **training.sizes())
 
 
-def _function(given: Callable[..., Any] | str) -> Callable[..., Any]:
+def _function(name: str, given: Any) -> Callable[..., Any]:
+    if not isinstance(given, str) and not callable(given):
+        raise ParameterError(
+            f"expected a function or PACKAGE:FUNCTION as `{name}`, got {given!r}",
+            hint="pass a function",
+        )
     return function_named(given) if isinstance(given, str) else given
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from headwise.arrays import read_array
-from headwise.data.sources import read_source
+from headwise.data.sources import Source, read_source
 from headwise.data.text import encode_all, encoder_of
 from headwise.errors import BadInputError, ParameterError
 from headwise.trials.problems import Problem
@@ -63,6 +63,7 @@ def read_problem(inputs: Any, labels: Any, frame: Frame) -> Problem:
             hint="pass one of them, or `build` and `batches` for your own model",
         )
     found = read_source(inputs, most=MOST_SAMPLES, size=frame.size)
+    _refuse_unused(found, frame)
     if labels is not None and (found.labels is not None or len(found.texts) == 1):
         raise ParameterError(
             f"expected no labels beside {found.name}, got some",
@@ -75,6 +76,20 @@ def read_problem(inputs: Any, labels: Any, frame: Frame) -> Problem:
     if wanted is None:
         return _of_text("\n".join(found.texts), frame)
     return _of_texts(found.texts, wanted, frame)
+
+
+def _refuse_unused(found: Source, frame: Frame) -> None:
+    """Refuse parameters of texts for other data, and the size of images that have one."""
+    unused = {"size"} if found.kind == "digits" else set()
+    if found.values is not None:
+        unused |= {"tokenizer"}
+    if found.values is not None and found.values.dim() > 2:
+        unused |= {"length"}
+    given = [f"`{name}`" for name in sorted(unused) if getattr(frame, name) is not None]
+    if given:
+        raise ParameterError(
+            f"{found.name} has no use for {' and '.join(given)}", hint="leave that out"
+        )
 
 
 def _of_array(values: Tensor, labels: Tensor | None, frame: Frame) -> Problem:
@@ -105,7 +120,7 @@ def _of_vectors(vectors: Tensor, labels: Tensor | None, frame: Frame) -> Problem
     if frame.task == "next-token":
         raise ParameterError(
             "expected ids or text for task 'next-token', got vectors",
-            hint="pass labels and task='classify' or 'regress'",
+            hint="pass labels and `task='classify'` or `task='regress'`",
         )
     return Problem("vectors", vectors.float(), labels, depth=frame.depth)
 
@@ -118,7 +133,7 @@ def _refuse_patch(frame: Frame, got: str) -> None:
 def _of_images(images: Tensor, labels: Tensor | None, frame: Frame) -> Problem:
     if frame.task == "next-token":
         raise ParameterError(
-            "expected ids or text for task 'next-token', got images", hint="pass task='classify'"
+            "expected ids or text for task 'next-token', got images", hint="pass `task='classify'`"
         )
     patch = frame.patch or _fitting_patch(images.shape[-1])
     return Problem("images", images, labels, patch=patch, depth=frame.depth)
@@ -134,7 +149,7 @@ def _of_text(text: str, frame: Frame) -> Problem:
     if frame.task in ("classify", "regress"):
         raise ParameterError(
             f"expected labels for task '{frame.task}', got one text",
-            hint="pass a list of texts with labels, or task='next-token'",
+            hint="pass a list of texts with labels, or `task='next-token'`",
         )
     encode, size = encoder_of(text, frame.tokenizer or TEXT_TOKENIZER)
     return _next_token(encode(text), size, frame)
@@ -172,7 +187,7 @@ def _labels(given: Any, task: str | None) -> Tensor | None:
         raise BadInputError(
             f"expected {len(found) if found.dim() else 'some'} class numbers, got labels of shape "
             f"{tuple(found.shape)} and type {str(found.dtype).removeprefix('torch.')}",
-            hint="convert them to whole numbers, or pass task='regress' to predict them as numbers",
+            hint="convert them to whole numbers, or pass `task='regress'` to predict numbers",
         )
     return found.double()
 
@@ -192,7 +207,7 @@ def _as_tensor(labels: Any, task: str | None) -> Tensor | None:
         if task == "regress":
             raise BadInputError(
                 "expected numbers as labels for task 'regress', got names of classes",
-                hint="pass a number for each input, or task='classify'",
+                hint="pass a number for each input, or `task='classify'`",
             )
         order = sorted(set(labels))
         return torch.tensor([order.index(name) for name in labels])
