@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_one_size_in_words(capsys):
     code, out, _ = run(capsys, "--length", "1e12", "--head-dim", "64")
     assert code == 0
     assert "of 1,000,000,000,000 columns" in " ".join(out.split())
-    assert "3235" in out
+    assert "needs head dimension 3,235" in " ".join(out.split())
 
 
 def test_without_head_dim_a_table_and_a_plot(capsys):
@@ -123,6 +124,32 @@ def test_plot_rises_to_the_barrier():
     assert ordered == sorted(ordered, reverse=True)
     assert ordered[0] == len(lines) - 1
     assert "┄" in lines[ordered[-1]]
+
+
+def test_several_head_dimensions_stand_between_commas(capsys):
+    """64,128 is a list, as --candidates 16x4,1x64 is, and no head of 64,128 dimensions."""
+    arguments = ("--length", "1024", "--head-dim", "64,128")
+    answer = json.loads(run(capsys, *arguments, "--json")[1])
+    assert answer == law(1024, [64, 128]).as_json()
+    out = " ".join(run(capsys, *arguments)[1].split())
+    assert "64 0.5209" in out and "128 0.5715" in out
+    assert "90% of it needs head dimension 123" in out
+
+
+def test_a_comma_inside_a_number_is_refused_where_a_list_may_stand(headwise):
+    refusal = headwise("law", "--length", "1024", "--head-dim", "1,024").one_line(2)
+    assert "expected numbers between commas, got '1,024'; write 1024 without commas" in refusal
+    refusal = headwise("trial", "digits", "--seeds", "0,100").one_line(2)
+    assert "expected one whole number without commas, such as 3, got '0,100'" in refusal
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "meaning"),
+    [(1, "formula leaves out"), (8, "three standard errors"), (64, "largest distance")],
+)
+def test_what_stands_behind_the_error_is_said(capsys, head_dim, meaning):
+    out = run(capsys, "--length", "128", "--head-dim", str(head_dim))[1]
+    assert re.search(f"±: .*{meaning}", " ".join(out.split()))
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

@@ -1,6 +1,7 @@
 import math
 import sys
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -74,6 +75,29 @@ def test_a_count_is_an_index_when_exact():
     assert list(range(Certificate(3, 3, 0.0, "svd"))) == [0, 1, 2]
     assert str(Certificate(3, 3, 0.0, "svd")) == "3"
     assert str(Certificate(3, 5, 0.0, "svd")) == "3 to 5"
+
+
+def test_certificates_equal_the_number_they_are_certain_of():
+    exact, open_ = Certificate(3, 3, 0.0, "svd"), Certificate(3, 5, 0.1, "svd")
+    assert exact == 3 == exact and exact != 4 and exact == np.int64(3)
+    assert open_ != 2 and open_ != 6
+    with pytest.raises(UndecidedError, match="between 3 and 5"):
+        assert open_ != 4
+    assert hash(exact) == hash(3)
+
+
+def test_certificates_are_compared_by_every_field():
+    assert Certificate(3, 5, 0.1, "svd") == Certificate(3, 5, 0.1, "svd")
+    assert Certificate(3, 5, 0.1, "svd") != Certificate(3, 5, 0.2, "svd")
+    assert Certificate(3, 3, 0.1, "svd") != Certificate(3, 3, 0.1, "inertia")
+    assert Certificate(3, 3, 0.1, "svd") != "3"
+
+
+def test_counts_of_one_matrix_equal_its_number():
+    one = Counts.of([Certificate(3, 3, 0.0, "svd")])
+    assert one == 3 and one != 2 and one == one
+    with pytest.raises(BadInputError, match="there are 2 ranks"):
+        assert Counts.of([*one, *one]) == 3
 
 
 def test_a_batch_is_not_one_number():

@@ -7,6 +7,7 @@ import math
 import sys
 from dataclasses import astuple
 
+import numpy as np
 import pytest
 
 import headwise
@@ -128,6 +129,20 @@ def test_law_simulates_only_head_dimensions_that_were_asked_for(monkeypatch):
     assert {row.method for row in law(2**15, mask="causal").rows} == {"upper bound", "law"}
     with pytest.raises(ParameterError, match="empty list"):
         law(100, [])
+
+
+@pytest.mark.parametrize("several", [(16, 64), {64, 16}, np.array([16, 64]), range(16, 65, 48)])
+def test_law_takes_head_dimensions_in_any_collection(several):
+    found = law(256, several)
+    assert found.as_json()["head_dim"] == [16, 64]
+    assert not found.scalar
+
+
+def test_law_draws_the_whole_curve_and_marks_what_was_asked_for():
+    whole = law(256).plot().axes[0].lines[0].get_xdata()
+    marked, curve, *_ = law(256, 24).plot().axes[0].lines
+    assert list(marked.get_xdata()) == [24]
+    assert list(curve.get_xdata()) == list(whole)
 
 
 @pytest.mark.parametrize("values", ["any", "identity"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from headwise.cli.options import (
     AsJson,
     figure_file,
     number_in,
+    one_or_several,
     option,
     refuse_unwritable,
     whole_from,
@@ -30,11 +31,12 @@ Length = Annotated[
     ),
 ]
 HeadDim = Annotated[
-    int | None,
+    Any,  # an int, a list of them or None: Typer knows no unions
     option(
         "--head-dim",
-        "Head dimension to predict the rank for.",
-        whole_from(1, 10**5),
+        "Head dimensions to predict the rank for: 64, or 64,128 for both; write 1024 without a "
+        "comma.",
+        one_or_several(1, 10**5),
         default="a table of several",
     ),
 ]
@@ -54,6 +56,13 @@ Masked = Annotated[
     MaskName,
     typer.Option("--mask", help="causal: a token attends to itself and earlier ones."),
 ]
+
+#: What stands behind ±, for each method.
+ERRORS = {
+    "exact": "the most that the formula leaves out",
+    "simulation": "three standard errors of the mean of drawn heads",
+    "law": "the largest distance between the law and drawn heads that was measured",
+}
 
 #: What the methods of a prediction are.
 METHODS = {
@@ -80,7 +89,7 @@ def law(
 
     \b
     headwise law --length 1024
-    headwise law --length 1024 --head-dim 64 --mask causal
+    headwise law --length 1024 --head-dim 64,128 --mask causal
     """
     refuse_unwritable(plot)
     import headwise
@@ -91,14 +100,15 @@ def law(
     found = headwise.law(length, head_dim, mask, fraction, progress_bar())
     if as_json:
         print_json(found.as_json())
-    elif head_dim is None:
+    elif found.scalar:
+        screen().print(emphasised(_in_words(found)))
+    else:
         screen().print(table(found))
         screen().print(_methods(found))
-        screen().print(picture(found))
-    else:
-        screen().print(emphasised(_in_words(found)))
+        if head_dim is None:
+            screen().print(picture(found))
     if plot is not None:
-        (found if head_dim is None else headwise.law(length, None, mask, fraction)).plot(plot)
+        found.plot(plot)
         note(f"drawn: {plot}")
 
 
@@ -106,17 +116,19 @@ def _methods(found: Law) -> str:
     """What the barrier is, and what the methods that are shown mean."""
     shown = {row.method for row in found.rows}
     methods = "; ".join(f"{name}: {words}" for name, words in METHODS.items() if name in shown)
-    return f"barrier: the rank / length of a head of very large dimension.\n{methods}.\n"
+    needs = f"{found.fraction:.0%} of it needs head dimension {found.critical_head_dim:,}"
+    return f"barrier: the rank / length of a head of very large dimension; {needs}.\n{methods}.\n"
 
 
 def _in_words(found: Law) -> str:
     (row,) = found.rows
     under = "" if found.mask == "none" else f", {found.mask} mask"
     return (
-        f"A random head of dimension {row.head_dim} uses **{row.ratio:.4g}** ± {row.error:.2g} "
+        f"A random head of dimension {row.head_dim:,} uses **{row.ratio:.4g}** ± {row.error:.2g} "
         f"of {found.length:,} columns ({row.method}{under}).\n"
         f"That is {row.ratio / found.barrier:.0%} of the barrier {found.barrier:.4f}; "
-        f"{found.fraction:.0%} of it needs head dimension **{found.critical_head_dim}**.\n"
+        f"{found.fraction:.0%} of it needs head dimension **{found.critical_head_dim:,}**.\n"
+        f"±: {ERRORS[row.method]}.\n"
         "The columns are those of hardmax, on average; the rank of softmax, which headwise rank "
         "counts, can be a little higher."
     )

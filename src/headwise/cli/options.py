@@ -78,6 +78,47 @@ def whole_from(least: int, most: int | float = math.inf, such_as: str = "") -> C
     return read
 
 
+def one_or_several(least: int, most: int | float = math.inf) -> Callable[..., int | list[int]]:
+    """Return a reader of one whole number in a range, or of several between commas.
+
+    >>> one_or_several(1)("64"), one_or_several(1)("64,128")
+    (64, [64, 128])
+    """
+    each = whole_from(least, most, such_as="64 or 64,128")
+
+    def read(text: str | int) -> int | list[int]:
+        if "," not in str(text):
+            return each(text)
+        parts = str(text).split(",")
+        # Of two readings of a comma one is an accident: nobody writes the number 24 as 024.
+        if any(re.fullmatch(r"0\d\d", part.strip()) for part in parts):
+            joined = "".join(map(str.strip, parts))
+            raise typer.BadParameter(
+                f"expected numbers between commas, got {text!r}; write {joined} without commas"
+            )
+        return [each(part) for part in parts]
+
+    return read
+
+
+def count_from(least: int, such_as: str) -> Callable[..., int]:
+    """Return a reader of one whole number where people might write a list: it has no commas.
+
+    >>> count_from(2, such_as="3")("5")
+    5
+    """
+    read = whole_from(least, such_as=such_as)
+
+    def counted(text: str | int) -> int:
+        if "," in str(text):
+            raise typer.BadParameter(
+                f"expected one whole number without commas, such as {such_as}, got {text!r}"
+            )
+        return read(text)
+
+    return counted
+
+
 def number_in(
     least: int | float, most: int | float = math.inf, *, open_: bool = False
 ) -> Callable[..., float]:

@@ -12,6 +12,7 @@ from headwise.cli.console import UsageError
 from headwise.cli.options import (
     AsJson,
     Html,
+    count_from,
     figure_file,
     number_above,
     option,
@@ -93,7 +94,7 @@ Seeds = Annotated[
     option(
         "--seeds",
         "Number of seeds, at least 2; the first one trains all geometries.",
-        whole_from(2),
+        count_from(2, such_as="3"),
     ),
 ]
 Minutes = Annotated[

@@ -15,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from headwise.checks import of_type
 from headwise.errors import BadInputError, ExecutorError
 from headwise.report.figures import Panel, draw, in_style
 from headwise.whole_files import possible_file, write_whole
@@ -98,6 +99,7 @@ def save(figure: Any, file: str | os.PathLike[str] | None) -> Any:
 
     Raises:
         BadInputError: If the file cannot be written or its name ends in something else.
+        ParameterError: If ``file`` is no path.
 
     Example:
         >>> import tempfile
@@ -109,7 +111,7 @@ def save(figure: Any, file: str | os.PathLike[str] | None) -> Any:
     """
     if file is None:
         return figure
-    path = possible_file(Path(file))
+    path = possible_file(Path(of_type("`file`", file, (str, os.PathLike), "a path")))
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise BadInputError(

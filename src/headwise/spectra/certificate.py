@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def reason_for_interval(
     return f"{hidden}; pass {other}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """The number of singular values of at least ε, as a proven interval.
 
@@ -44,9 +45,14 @@ class Certificate:
         method: The method that counted.
         reason: Why low and high differ and what would help; None if they are equal.
 
+    A certificate equals the number that it is certain of. A number inside an interval is neither
+    equal nor different, so comparing them raises UndecidedError.
+
     Example:
         >>> int(Certificate(3, 3, delta=1e-12, method="svd"))
         3
+        >>> Certificate(3, 3, 1e-12, "svd") == 3, Certificate(3, 5, 1e-2, "svd") == 6
+        (True, False)
     """
 
     low: int
@@ -72,6 +78,16 @@ class Certificate:
 
     __index__ = __int__
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Certificate):
+            return vars(self) == vars(other)
+        if not isinstance(other, Integral):
+            return NotImplemented
+        return self.low <= int(other) <= self.high and int(self) == other
+
+    def __hash__(self) -> int:
+        return hash(self.low)  # that of the number that it may equal
+
     def __str__(self) -> str:
         return str(self.low) if self.exact else f"{self.low} to {self.high}"
 
@@ -89,7 +105,8 @@ class Counts(Tabular, Drawable):
         logits: Whether the input was logits.
 
     ``to_frame`` has the columns index, low, high, delta, method and reason. ``plot`` draws the rank
-    of each matrix, in the order of the flattened batch.
+    of each matrix, in the order of the flattened batch. The counts of a single matrix equal a
+    number as its certificate does.
 
     Example:
         >>> from headwise.spectra import Certificate, Counts
@@ -202,6 +219,11 @@ class Counts(Tabular, Drawable):
 
     def __int__(self) -> int:
         return int(self.item())
+
+    def __eq__(self, other: object) -> bool:
+        return self.item() == other if isinstance(other, Integral) else self is other
+
+    __hash__ = None  # type: ignore[assignment]  # a batch may equal a number, and holds tensors
 
     def __repr__(self) -> str:
         open_ = int((~self.exact).sum())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from headwise.checks import of_type
 from headwise.errors import ParameterError
 from headwise.mask_names import MaskName, checked_mask
 from headwise.progress import SILENT, Progress, tracked
@@ -43,7 +44,8 @@ class Law(Tabular, Drawable):
             numbers, and otherwise lists.
 
     ``to_frame`` has the columns head_dim, ratio, error, method and of_barrier. ``plot`` draws the
-    rank over the length against the head dimension.
+    rank over the length against the head dimension: the whole curve, with the head dimensions that
+    were asked for marked.
 
     >>> found = law(128)
     >>> found.critical_head_dim, round(found.barrier, 3)
@@ -66,8 +68,8 @@ class Law(Tabular, Drawable):
         ranks = (", " if few else " … ").join(map(_rank_words, shown))
         return (
             f"Law({self.length:,} tokens, mask {self.mask!r}: rank {ranks}; barrier "
-            f"{self.barrier * self.length:,.0f}, {self.fraction:.0%} of it at head dimension "
-            f"{self.critical_head_dim})"
+            f"{self.barrier:.3f} ({self.barrier * self.length:,.0f} columns), {self.fraction:.0%} "
+            f"of it at head dimension {self.critical_head_dim:,})"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -102,8 +104,14 @@ class Law(Tabular, Drawable):
 
         figure = Figure(figsize=(6.4, 4.0), layout="constrained")
         axes = figure.subplots()
-        dims = [row.head_dim for row in self.rows]
-        ratios = [row.ratio for row in self.rows]
+        asked = [row.head_dim for row in self.rows]
+        whole = self
+        if asked != _usual_dims(self.critical_head_dim):
+            whole = law(self.length, None, self.mask, self.fraction)
+            ratios = [row.ratio for row in self.rows]
+            axes.plot(asked, ratios, "D", color="C3", zorder=3, label="asked for")
+        dims = [row.head_dim for row in whole.rows]
+        ratios = [row.ratio for row in whole.rows]
         axes.plot(dims, ratios, "o-", color="black", label="random head")
         axes.axhline(self.barrier, color="0.5", linestyle="--", label="barrier")
         label = f"{self.fraction:.0%} of the barrier: d_h = {self.critical_head_dim}"
@@ -112,14 +120,14 @@ class Law(Tabular, Drawable):
         axes.set_ylim(0, None)
         axes.set(xlabel="head dimension", ylabel="expected hardmax rank / length")
         under = "" if self.mask == "none" else f", {self.mask} mask"
-        axes.set_title(f"{self.length} tokens, Gaussian queries and keys{under}")
-        figure.legend(frameon=False, loc="outside lower center", ncols=3, fontsize=9)
+        axes.set_title(f"{self.length:,} tokens, Gaussian queries and keys{under}")
+        figure.legend(frameon=False, loc="outside lower center", ncols=2, fontsize=9)
         return figure
 
 
 def law(
     length: Whole,
-    head_dim: Whole | Sequence[Whole] | None = None,
+    head_dim: Whole | Iterable[Whole] | None = None,
     mask: MaskName = "none",
     fraction: Real = 0.9,
     progress: Progress = SILENT,
@@ -128,9 +136,9 @@ def law(
 
     Args:
         length: Number of tokens, 2 to 10¹².
-        head_dim: One or several head dimensions, 1 to 10⁵; those that neither a formula nor a
-            stored simulation covers are simulated. None takes powers of two until well beyond the
-            critical head dimension and simulates nothing.
+        head_dim: One or several head dimensions (a list, a tuple, an array), 1 to 10⁵; those that
+            neither a formula nor a stored simulation covers are simulated. None takes powers of two
+            until well beyond the critical head dimension and simulates nothing.
         mask: ``"none"`` or ``"causal"``.
         fraction: The share of the barrier that the critical head dimension must reach.
         progress: Shows the progress.
@@ -148,21 +156,23 @@ def law(
     [0.52, 0.57]
     """
     mask = checked_mask(mask)
+    of_type("`progress`", progress, Progress, "an object with the methods of headwise.Progress")
     n, _ = checked_sizes(length, 1)
     critical = predicted_critical(n, fraction, mask)
-    dims = _usual_dims(critical) if head_dim is None else _listed(head_dim)
+    asked = None if head_dim is None else _plain(head_dim)
+    dims = _usual_dims(critical) if asked is None else _listed(asked)
     rows = []
     # A simulation reports its own progress.
-    outer = progress if head_dim is None else SILENT
+    outer = progress if asked is None else SILENT
     with tracked(outer, "computing the curve", len(dims)):
         for dim in dims:
             found = expected_rank(n, dim, mask, method="instant")
             # Simulating every row of the usual table would take minutes.
-            if head_dim is not None and found.method == UPPER_BOUND:
+            if asked is not None and found.method == UPPER_BOUND:
                 found = expected_rank(n, dim, mask, progress=progress)
             rows.append(found)
             outer.advance()
-    scalar = head_dim is not None and not isinstance(head_dim, Sequence)
+    scalar = asked is not None and not isinstance(asked, list)
     barrier = barrier_ratio(n, mask)
     return Law(n, mask, float(fraction), critical, barrier, tuple(rows), scalar)
 
@@ -181,19 +191,28 @@ def _usual_dims(critical: int) -> list[int]:
     return sorted({2**power for power in range(int(math.log2(last)) + 1)} | {critical})
 
 
-def _listed(head_dim: Whole | Sequence[Whole]) -> list[Whole]:
-    dims: list[Any] = [head_dim]
-    if isinstance(head_dim, Sequence) and not isinstance(head_dim, str):
-        dims = list(head_dim)
+def _listed(head_dim: Any) -> list[int]:
+    dims: list[Any] = head_dim if isinstance(head_dim, list) else [head_dim]
     if not dims:
         raise ParameterError("expected head dimensions, got an empty list", hint="pass at least 1")
     return [checked_sizes(2, dim)[1] for dim in dims]
 
 
+def _plain(head_dim: Whole | Iterable[Whole]) -> Any:
+    """One value, or a list for several; an array or a tensor becomes numbers of Python."""
+    if hasattr(head_dim, "tolist"):
+        return cast("Any", head_dim).tolist()
+    if isinstance(head_dim, Set):
+        return sorted(head_dim)
+    if isinstance(head_dim, Iterable) and not isinstance(head_dim, str):
+        return list(head_dim)
+    return head_dim
+
+
 def _rank_words(row: Prediction) -> str:
     """Return the rank of a prediction in words."""
     most = "at most " if row.method == UPPER_BOUND else ""
-    return f"{most}{row.ratio * row.length:,.0f} at head dimension {row.head_dim}"
+    return f"{most}{row.ratio * row.length:,.0f} at head dimension {row.head_dim:,}"
 
 
 def _error(row: Prediction) -> float | None:
