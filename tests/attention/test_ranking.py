@@ -122,4 +122,46 @@ def test_a_result_is_written_as_json_with_one_object_per_matrix():
     written = json.loads(json.dumps(found.as_json()))
     assert [one["index"] for one in written] == [[0], [1]]
     assert written[0]["rank"] == {"low": 3, "high": 3} and written[0]["shape"] == [3, 3]
-    assert "index" not in headwise.rank(torch.eye(3).double()).as_json()[0]
+    one = headwise.rank(torch.eye(3).double()).as_json()
+    assert "index" not in one
+    assert one["inputs"] == {"logits": False, "mask": "none", "tolerance": "1e-8"}
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "spelled"),
+    [(1e-8, "1e-8"), (Relative(1e-6), "relative:1e-6"), (DtypeFloor(), "dtype"), ("1e-3", "1e-3")],
+)
+def test_json_spells_a_tolerance_as_the_command_takes_it(tolerance, spelled):
+    found = headwise.rank(torch.eye(3).double(), tolerance=tolerance).as_json()
+    assert found["inputs"]["tolerance"] == spelled
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float32])
+def test_the_dtype_is_the_one_that_was_stored(tmp_path, dtype):
+    matrix = torch.eye(3).to(dtype)
+    np.save(tmp_path / "a.npy", matrix.numpy())
+    for source in (matrix, matrix.numpy(), tmp_path / "a.npy"):
+        found = headwise.rank(source)
+        assert found.dtype == dtype and int(found) == 3
+    assert headwise.rank(queries=matrix, keys=matrix.float()).dtype == torch.float32
+
+
+def test_a_mask_of_float_zeros_and_ones_is_refused(tmp_path):
+    """Added to the logits it would mask nothing; whoever passes it means booleans."""
+    scores = torch.randn(5, 5, dtype=torch.float64)
+    np.save(tmp_path / "m.npy", np.tri(5))
+    for mask in (np.tri(5), torch.ones(5, 5).tril(), tmp_path / "m.npy"):
+        with pytest.raises(BadInputError, match="all 0 or 1; save it as bool"):
+            headwise.rank(scores, logits=True, mask=mask)
+    with pytest.raises(BadInputError, match="save it as bool"):
+        logits(scores, scores, mask=torch.ones(5, 5).tril())
+    for mask in (np.tri(5, dtype=bool), np.where(np.tri(5), 0.0, -np.inf), np.zeros((5, 5))):
+        assert headwise.rank(scores, logits=True, mask=mask)
+
+
+def test_a_layer_adds_floats_as_torch_does():
+    """Floats of zeros and ones are a valid attn_mask of torch; its meaning is kept."""
+    layer = headwise.mha(headwise.HeadGeometry.standard(8, heads=2))
+    tokens = torch.randn(1, 5, 8)
+    added = layer(tokens, tokens, tokens, attn_mask=torch.ones(5, 5).tril())[1]
+    assert bool((added > 0).all())

@@ -5,6 +5,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+import headwise as package
 from headwise.attention import ranking
 from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import logits, softmax_matrix
@@ -299,3 +300,22 @@ def test_a_file_name_cannot_command_the_terminal(headwise, tmp_path, monkeypatch
     assert ran.code == 0
     assert "a?[31m?b.npy" in ran.out.replace("\n", "")
     assert not {"\x1b", "\u202e"} & {*ran.out}
+
+
+def test_the_command_prints_what_the_function_returns(headwise, tmp_path, head):
+    q, k = (save(tmp_path / f"{n}.npy", t) for n, t in zip("qk", head, strict=True))
+    batch = save(tmp_path / "b.npy", torch.eye(3).double().expand(2, 3, 3))
+    printed = json.loads(headwise("rank", "--queries", q, "--keys", k, "--json").out)
+    assert printed == package.rank(queries=q, keys=k).as_json()
+    assert json.loads(headwise("rank", batch, "--json").out) == package.rank(batch).as_json()
+    one = save(tmp_path / "one.npy", torch.eye(3, dtype=torch.int64))
+    assert json.loads(headwise("rank", one, "--json").out) == package.rank(str(one)).as_json()
+    assert "3 × 3, int64" in " ".join(headwise("rank", one).out.split())
+
+
+def test_a_mask_file_that_is_missing_is_a_missing_file(headwise, tmp_path):
+    path = save(tmp_path / "l.npy", torch.eye(3, dtype=torch.float64))
+    refusal = headwise("rank", path, "--logits", "--mask", "nomask.npy").one_line(1)
+    assert "there is no file nomask.npy" in refusal
+    refusal = headwise("rank", path, "--logits", "--mask", "casual").one_line(2)
+    assert "expected none, causal" in refusal

@@ -73,6 +73,40 @@ def as_mask(mask: MaskLike) -> Mask:
     )
 
 
+def given_mask(mask: MaskLike) -> Mask:
+    """Turn the mask that a person passed into a mask; floats of zeros and ones are refused.
+
+    Added to the logits, zeros and ones mask nothing, and such a tensor is nearly always meant as
+    booleans. Layers do not refuse it: there floats are added, as torch adds them.
+
+    Args:
+        mask: As in ``as_mask``.
+
+    Returns:
+        The mask.
+
+    Raises:
+        BadInputError: As in ``as_mask``, or if a float tensor holds zeros and ones alone.
+        ParameterError: The name is unknown.
+
+    Example:
+        >>> given_mask(torch.eye(2))
+        Traceback (most recent call last):
+        ...
+        headwise.errors.BadInputError: expected a mask of booleans, or of floats that are added ...
+    """
+    found = as_mask(mask)
+    if isinstance(mask, Tensor) and isinstance(found, Additive):
+        ones = mask == 1
+        if bool(ones.any()) and bool((~ones).any()) and bool((ones | (mask == 0)).all()):
+            raise BadInputError(
+                "expected a mask of booleans, or of floats that are added to the logits, got "
+                "floats that are all 0 or 1",
+                hint="save it as bool, True where attending is allowed",
+            )
+    return found
+
+
 def torch_mask(
     attn_mask: Tensor | None,
     key_padding_mask: Tensor | None,

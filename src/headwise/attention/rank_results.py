@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -56,6 +56,7 @@ class Ranks(Tabular, Drawable):
         temperature: The divisor of q·k; None unless queries and keys were given.
         mask: Name of the mask; None unless queries and keys were given.
         note: A hint if a matrix looks like logits, or logits look like a matrix; else None.
+        inputs: What was asked for, as JSON repeats it: files and rules by their names.
 
     ``to_frame`` has a row for each matrix: its index, the fields of the certificate, and the other
     ranks. ``plot`` draws the singular values of the first eight, and the tolerance.
@@ -78,6 +79,7 @@ class Ranks(Tabular, Drawable):
     temperature: float | None = None
     mask: str | None = None
     note: str | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     def __int__(self) -> int:
         if len(self.rows) != 1:
@@ -106,19 +108,20 @@ class Ranks(Tabular, Drawable):
             others = {name: each for name, each in vars(row).items() if name != "rank"}
             yield {"index": row.index} | vars(row.rank) | others
 
-    def as_json(self) -> list[dict[str, Any]]:
-        """Return one object per matrix, with values that JSON can write.
+    def as_json(self) -> dict[str, Any] | list[dict[str, Any]]:
+        """Return what ``headwise rank --json`` prints.
 
         Returns:
-            The fields that ``headwise rank --json`` prints, except ``inputs``.
+            An object with values that JSON can write; for a batch a list of them, one per matrix.
         """
         common = {
             "dtype": str(self.dtype).removeprefix("torch."),
             "shape": list(self.shape[-2:]),
             "temperature": self.temperature,
             "mask": self.mask,
+            "inputs": dict(self.inputs),
         }
-        return [
+        objects = [
             ({"index": list(row.index)} if row.index else {})
             | {
                 "rank": {"low": row.rank.low, "high": row.rank.high},
@@ -134,6 +137,7 @@ class Ranks(Tabular, Drawable):
             | common
             for row in self.rows
         ]
+        return objects if len(self.shape) > 2 else objects[0]
 
     def _figure(self) -> Any:
         from headwise.spectra.figures import spectrum_figure

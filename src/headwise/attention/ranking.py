@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from os import PathLike
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,13 +16,23 @@ from torch import Tensor
 
 from headwise.arrays import plain, read_array
 from headwise.attention import scores
-from headwise.attention.mask_arguments import MaskLike, as_mask
+from headwise.attention.mask_arguments import MaskLike, given_mask
 from headwise.attention.masks import Everything, Mask
 from headwise.attention.rank_results import MatrixRank, Ranks
+from headwise.checks import of_type, one_of
 from headwise.errors import BadInputError, ParameterError
+from headwise.mask_names import names_mask_file
 from headwise.progress import SILENT, Progress, tracked
 from headwise.rank_arguments import refuse_mixtures
-from headwise.spectra import Certificate, LogWeights, Measurement, Tolerance, measure
+from headwise.spectra import (
+    Certificate,
+    DtypeFloor,
+    LogWeights,
+    Measurement,
+    Relative,
+    Tolerance,
+    measure,
+)
 from headwise.spectra.certificate import reason_for_interval
 from headwise.spectra.ranks import as_tolerance
 from headwise.spectra.sources import as_matrices, made_on_cpu
@@ -75,8 +87,8 @@ def rank(
         keys_name: Which array, if that file holds several.
         temperature: What q·k is divided by; by default √ of the head dimension.
         mask: "none", "causal", "window:128", "causal+window:128"; or a tensor, an array or a file:
-            booleans (True where a query may attend) or floats that are added to the logits. It
-            goes with queries and keys, and with logits.
+            booleans (True where a query may attend) or floats that are added to the logits, not
+            all of them 0 or 1. It goes with queries and keys, and with logits.
         tolerance: Count singular values of at least this. "relative:1e-6" (``Relative(1e-6)``) is
             a share of the largest; "dtype" (``DtypeFloor()``) the share that the dtype rounds away.
         progress: Receives news of long work.
@@ -96,7 +108,9 @@ def rank(
         >>> rank(queries=q, keys=q, mask="causal")
         Ranks(5 × 5 matrix, rank 5, certain)
     """
-    refuse_mixtures(dict(locals()) | {"logits": logits or isinstance(source, LogWeights)})
+    asked = dict(locals())
+    _refuse_wrong_kinds(asked)
+    refuse_mixtures(asked | {"logits": logits or isinstance(source, LogWeights)})
     rule = as_tolerance(tolerance)
     with made_on_cpu():
         if source is not None:
@@ -104,18 +118,58 @@ def rank(
         else:
             q, k = _read(queries, queries_name, "queries"), _read(keys, keys_name, "keys")
             subject = _of_queries_and_keys(q, k, temperature, mask)
-        return _measured(subject, rule, progress)
+        return replace(_measured(subject, rule, progress), inputs=_repeated(asked))
 
 
-def _read(values: Values | None, name: str | None, what: str) -> tuple[str, Tensor]:
-    """Return the values and how to name them in messages."""
+def _refuse_wrong_kinds(asked: Mapping[str, Any]) -> None:
+    one_of("`logits`", asked["logits"], (True, False))
+    for name in ("name", "queries_name", "keys_name"):
+        of_type(f"`{name}`", asked[name], (str, type(None)), "the name of an array")
+    methods = "an object with the methods of headwise.Progress"
+    of_type("`progress`", asked["progress"], Progress, methods)
+
+
+def _repeated(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked, without arrays: files and rules by their names."""
+    given = {name: value for name, value in asked.items() if name not in ("source", "progress")}
+    given = {"file": asked["source"]} | given
+    given |= {"mask": _label(asked["mask"]), "tolerance": _spelled(asked["tolerance"])}
+    plain_ones = {
+        name: str(value) if isinstance(value, PathLike) else value for name, value in given.items()
+    }
+    return {n: value for n, value in plain_ones.items() if isinstance(value, str | int | float)}
+
+
+def _spelled(tolerance: Tolerance | float | str) -> str:
+    """A tolerance as the command takes it: 1e-8, relative:1e-6 or dtype."""
+    if isinstance(tolerance, str):
+        return tolerance
+    rule = as_tolerance(tolerance)
+    if isinstance(rule, DtypeFloor):
+        return "dtype"
+    number = rule.fraction if isinstance(rule, Relative) else rule.epsilon
+    short = re.sub(r"e([+-])0+", r"e\1", repr(float(number)))
+    return f"relative:{short}" if isinstance(rule, Relative) else short
+
+
+class _Read(NamedTuple):
+    """How to name values in messages, the values as floats, and the dtype they are stored in."""
+
+    name: str
+    values: Tensor
+    stored: torch.dtype
+
+
+def _read(values: Values | None, name: str | None, what: str) -> _Read:
     assert values is not None  # refuse_mixtures saw to it
     parameter = "name" if what == "the matrix" else f"{what}_name"
     if isinstance(values, str | PathLike):
-        return str(values), as_matrices(read_array(Path(values), name, parameter), str(values))
+        stored = read_array(Path(values), name, parameter)
+        return _Read(str(values), as_matrices(stored, str(values)), stored.dtype)
     if name is not None:
         raise ParameterError(f"{what} is not a file, so it has no name {name!r}", hint="drop it")
-    return what, as_matrices(values, what)
+    stored = plain(values, what)
+    return _Read(what, as_matrices(stored, what), stored.dtype)
 
 
 def _of_matrix(
@@ -126,19 +180,19 @@ def _of_matrix(
     mask: MaskLike | np.ndarray | PathLike[str],
 ) -> _Subject:
     if isinstance(source, LogWeights):
-        described, weights = "the logits", source
+        described, weights, stored = "the logits", source, source.dtype
     else:
-        described, values = _read(source, name, "the matrix")
+        described, values, stored = _read(source, name, "the matrix")
         _refuse_not_finite(described, values, "logits" if logits else "entries")
         if not logits:
-            return _of_weights(described, values)
+            return _of_weights(described, values, stored)
         weights = LogWeights(values)
     label, rule = _label(mask), _mask(mask)
     if isinstance(rule, Everything):
-        return _Subject(f"softmax of {described}", weights, weights.dtype)
+        return _Subject(f"softmax of {described}", weights, stored)
     _refuse_unaligned(label, *weights.shape[-2:])
     masked = scores.masked(weights, rule)
-    return _Subject(f"softmax of {described}, mask {label}", masked, weights.dtype, mask=label)
+    return _Subject(f"softmax of {described}, mask {label}", masked, stored, mask=label)
 
 
 def _refuse_not_finite(described: str, values: Tensor, kind: str) -> None:
@@ -153,28 +207,28 @@ def _refuse_not_finite(described: str, values: Tensor, kind: str) -> None:
         )
 
 
-def _of_weights(described: str, values: Tensor) -> _Subject:
+def _of_weights(described: str, values: Tensor, stored: torch.dtype) -> _Subject:
     if bool((values == -torch.inf).any()):
         raise BadInputError(
             f"{described} holds minus infinity, as masked logits do",
             hint="if these are logits, pass `logits=True`",
         )
-    return _Subject(described, values, values.dtype)
+    return _Subject(described, values, stored)
 
 
 def _of_queries_and_keys(
-    queries: tuple[str, Tensor],
-    keys: tuple[str, Tensor],
+    queries: _Read,
+    keys: _Read,
     temperature: float | None,
     mask: MaskLike | np.ndarray | PathLike[str],
 ) -> _Subject:
-    (q_name, q), (k_name, k) = queries, keys
+    (q_name, q, _), (k_name, k, _) = queries, keys
     label, rule = _label(mask), _mask(mask)
     _refuse_unaligned(label, q.shape[-2], k.shape[-2])
     source = scores.logits(q, k, temperature=temperature, mask=rule)
     used = scores.checked_temperature(temperature, q.shape[-1])
     # The product is as coarse as the coarser of its factors.
-    coarser = max(q.dtype, k.dtype, key=lambda dtype: torch.finfo(dtype).eps)
+    coarser = max(queries, keys, key=lambda read: torch.finfo(read.values.dtype).eps).stored
     described = f"softmax of {q_name} · {k_name}ᵀ / {used:.6g}, mask {label}"
     return _Subject(described, source, coarser, used, label)
 
@@ -187,13 +241,13 @@ def _label(mask: MaskLike | np.ndarray | PathLike[str]) -> str:
 
 def _mask(mask: MaskLike | np.ndarray | PathLike[str]) -> Mask:
     if isinstance(mask, np.ndarray | Tensor):
-        return as_mask(plain(mask, "the mask"))
+        return given_mask(plain(mask, "the mask"))
     if not isinstance(mask, str | PathLike):
-        return as_mask(mask)
-    if Path(mask).exists():
-        return as_mask(read_array(Path(mask)))
+        return given_mask(mask)
+    if names_mask_file(mask):
+        return given_mask(read_array(Path(mask)))
     try:
-        return as_mask(str(mask))
+        return given_mask(str(mask))
     except BadInputError:
         raise ParameterError(
             f"expected `mask` to be a rule or a file, got {str(mask)!r}",
@@ -269,7 +323,9 @@ def _explained(count: Certificate, subject: _Subject) -> Certificate:
     if count.exact:
         return count
     logits = isinstance(subject.source, LogWeights)
-    reason = reason_for_interval(count.delta, subject.dtype, logits=logits)
+    # Whole numbers are exact in float64.
+    dtype = subject.dtype if subject.dtype.is_floating_point else torch.float64
+    reason = reason_for_interval(count.delta, dtype, logits=logits)
     return Certificate(count.low, count.high, count.delta, count.method, reason)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from headwise.attention.grid import Grid
-from headwise.attention.mask_arguments import MaskLike, as_mask
+from headwise.attention.mask_arguments import MaskLike, given_mask
 from headwise.attention.masks import EVERYTHING, Additive, Both, Everything, Mask
 from headwise.checks import positive
 from headwise.errors import BadInputError, ParameterError
@@ -112,7 +112,7 @@ def logits(
     queries, keys = checked_pair(queries, keys)
     temperature = checked_temperature(temperature, queries.shape[-1])
     scaled = _divided(queries.double() @ keys.double().mT, temperature)
-    mask = as_mask(mask)
+    mask = given_mask(mask)
     if isinstance(mask, Everything) and softcap is None:
         # Without mask and bias this saves three passes over the logits.
         return LogWeights(scaled, error=product_error(queries, keys, temperature))
@@ -132,7 +132,7 @@ def logits(
 
 def masked(weights: LogWeights, mask: MaskLike) -> LogWeights:
     """Apply a mask to logits, with a bound on the rounding of what it adds."""
-    exact, rule = weights.values.double(), as_mask(mask)
+    exact, rule = weights.values.double(), given_mask(mask)
     grid = Grid.whole(exact.shape, exact.device)
     values = rule.apply(exact, grid)
     refuse_masked_rows(values.amax(-1))

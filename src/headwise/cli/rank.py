@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headwise.cli.options import AsJson, matching, number_above, option, passing, refuse_missing
-from headwise.mask_names import MASK_NAME
+from headwise.mask_names import MASK_NAME, names_mask_file
 from headwise.rank_arguments import refuse_mixtures, tolerance_parts
 
 
@@ -19,7 +19,7 @@ def _optional(help_text: str) -> typer.models.OptionInfo:
 def _mask(text: str) -> str:
     """Read the name of a mask, or of a file that is there."""
     wanted = "none, causal, window:128 (1 or more), causal+window:128 or a file"
-    return text if Path(text).exists() else matching(MASK_NAME, wanted)(text)
+    return text if names_mask_file(text) else matching(MASK_NAME, wanted)(text)
 
 
 Source = Annotated[
@@ -55,7 +55,7 @@ MaskText = Annotated[
     option(
         "--mask",
         "With --queries or --logits: none, causal, window:128, causal+window:128, or a file "
-        "of booleans (true: may attend) or of floats to add to the logits.",
+        "of booleans (true: may attend) or of floats to add to the logits (not of 0 and 1).",
         _mask,
         metavar="MASK",
     ),
@@ -107,16 +107,11 @@ def rank(
         "tolerance": tolerance,
     }
     refuse_mixtures({"source": source} | asked)
-    refuse_missing(arrays=(source, queries, keys))
+    mask_file = Path(mask) if names_mask_file(mask) else None
+    refuse_missing(arrays=(source, queries, keys, mask_file))
     # Importing torch takes seconds, so everything above does without it.
     import headwise
     from headwise.cli import rank_report
     from headwise.cli.progress_bar import progress_bar
 
-    found = headwise.rank(source, **asked, progress=progress_bar())
-    inputs = {
-        option: str(value) if isinstance(value, Path) else value
-        for option, value in ({"file": source} | asked).items()
-        if value is not None
-    }
-    rank_report.report(found, as_json, inputs)
+    rank_report.report(headwise.rank(source, **asked, progress=progress_bar()), as_json)

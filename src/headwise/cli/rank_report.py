@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwise.attention import MatrixRank, Ranks
 from headwise.cli.console import dtype_name, print_json, screen
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 
-def report(found: Ranks, as_json: bool, inputs: Mapping[str, Any]) -> None:
-    """Print the ranks; JSON repeats what was asked."""
+def report(found: Ranks, as_json: bool) -> None:
+    """Print the ranks."""
     if as_json:
-        objects = [row | {"inputs": dict(inputs)} for row in found.as_json()]
-        print_json(objects if len(found.shape) > 2 else objects[0])
+        print_json(found.as_json())
     elif len(found.shape) > 2:
         _show_batch(found)
     else:

@@ -83,7 +83,7 @@ class Certificate:
             return vars(self) == vars(other)
         if not isinstance(other, Integral):
             return NotImplemented
-        return self.low <= int(other) <= self.high and int(self) == other
+        return self.low <= int(other) <= self.high and int(self) == int(other)
 
     def __hash__(self) -> int:
         return hash(self.low)  # that of the number that it may equal
