@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import torch
 
+from headwise.reduction.budgets import Budget
 from headwise.reduction.factors import Factors, best_factors
-from headwise.reduction.planning import Budget, Cut, LayerCurves, plan
+from headwise.reduction.planning import Cut, LayerCurves, plan
 
 METHODS = (
     "svd",

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from headwise.errors import BadInputError, ParameterError
+from headwise.reduction.budgets import Budget
 from headwise.reduction.calibration import Moments, calibrate
 from headwise.reduction.families import attention_parts
-from headwise.reduction.planning import Budget, LayerCurves, plan, predicted_loss
+from headwise.reduction.planning import LayerCurves, plan, predicted_loss
 from headwise.reduction.rotary import over_positions
 from headwise.reduction.smaller_model import cut_model
 
@@ -196,7 +197,7 @@ def test_budgets_that_cannot_be_met_name_the_smallest(tiny, batches):
         BadInputError, match=r"`kv_bytes` of at least 32 \(50%\), got 6 of 64; pass 32"
     ):
         plan(curves, Budget(kv_bytes="10%"), itemsize=1, step=4)
-    with pytest.raises(ParameterError, match="rank of at least 8, got 4"):
+    with pytest.raises(ParameterError, match="rank` of at least 8 with `step=8`, got 4"):
         plan(curves, Budget(rank=4), itemsize=1, step=8)
 
 
@@ -205,8 +206,8 @@ def test_one_budget_at_a_time():
         Budget()
     with pytest.raises(ParameterError, match="got kv_bytes and rank"):
         Budget(kv_bytes="50%", rank=8)
-    with pytest.raises(ParameterError, match="positive number or a share"):
-        from headwise.reduction.planning import amount
+    with pytest.raises(ParameterError, match="number above 0 or a share"):
+        from headwise.reduction.budgets import amount
 
         amount("kv_bytes", "half", 10)
     with pytest.raises(ParameterError, match="got 'inf'"):

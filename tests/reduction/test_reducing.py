@@ -8,9 +8,9 @@ import torch
 
 import headwise
 from headwise.errors import BadInputError, ParameterError
+from headwise.reduction.budgets import Budget
 from headwise.reduction.evaluation import measure_speed, similarity_agreement
 from headwise.reduction.healing import heal_model
-from headwise.reduction.planning import Budget
 from headwise.reduction.saving import load
 
 TEXT = " ".join(f"word{number * number % 53}" for number in range(900))
@@ -158,7 +158,7 @@ def test_bad_input_is_one_line(tiny, tokenizer, tmp_path, monkeypatch):
         m.setattr("headwise.reduction.reducing.calibrate", None)  # refused before it is called
         reduced(model, TEXT, Budget(kv_bytes="1%"), tokenizer=tokenizer, **SMALL)
     with (
-        pytest.raises(ParameterError, match="rank of at least 4, got 3"),
+        pytest.raises(ParameterError, match="rank` of at least 4 with `step=4`, got 3"),
         monkeypatch.context() as m,
     ):
         m.setattr("headwise.reduction.reducing.calibrate", None)

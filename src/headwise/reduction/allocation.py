@@ -10,6 +10,10 @@ import numpy as np
 
 from headwise.errors import BadInputError
 
+#: Parameters of a model with biases have a small common divisor: a budget of more units than this
+#: would take too much memory.
+MOST_UNITS = 2**18
+
 
 @dataclass(frozen=True)
 class Option:
@@ -45,8 +49,9 @@ class Part:
 def allocate(parts: Sequence[Part], budget: int) -> list[Option]:
     """Choose one option for each part: the least total loss whose total cost fits the budget.
 
-    The answer is exact for any curves and costs: a dynamic programme over the parts, in units of
-    the greatest common divisor of the costs. Of equal losses the cheaper choice wins.
+    A dynamic programme over the parts, in units of the greatest common divisor of the costs. It is
+    exact for any curves and costs whose budget has at most ``MOST_UNITS`` units; beyond that,
+    costs are rounded up to larger units. Of equal losses the cheaper choice wins.
 
     Args:
         parts: The parts with their options.
@@ -70,23 +75,37 @@ def allocate(parts: Sequence[Part], budget: int) -> list[Option]:
             f"expected a budget of at least {least:,}, got {budget:,}",
             hint=f"pass {least:,} or more, the smallest cost that any choice of ranks has",
         )
-    unit = math.gcd(*(option.cost for part in parts for option in part.options)) or 1
-    most = sum(max(option.cost for option in part.options) for part in parts) // unit
-    room = min(budget // unit, most)
+    best_of_all = [
+        min(part.options, key=lambda option: (option.loss, option.cost)) for part in parts
+    ]
+    if sum(option.cost for option in best_of_all) <= budget:
+        return best_of_all
+    steps, room = _in_units(parts, budget - least)
     best = np.zeros(room + 1)
     choices = []
-    for part in parts:
-        best, chosen = _with_part(best, part, unit)
+    for part, own in zip(parts, steps, strict=True):
+        best, chosen = _with_part(best, part, own)
         choices.append(chosen)
-    return _traced(parts, choices, int(best.argmin()), unit)
+    return _traced(parts, steps, choices, int(best.argmin()))
 
 
-def _with_part(best: np.ndarray, part: Part, unit: int) -> tuple[np.ndarray, np.ndarray]:
+def _in_units(parts: Sequence[Part], room: int) -> tuple[list[list[int]], int]:
+    """Count what each option costs above the cheapest of its part, and the budget above these."""
+    above = [
+        [option.cost - min(other.cost for other in part.options) for option in part.options]
+        for part in parts
+    ]
+    unit = math.gcd(*(cost for costs in above for cost in costs)) or 1
+    # Larger units for a budget of many: rounded up, costs still fit it.
+    unit *= max(1, math.ceil(room / unit / MOST_UNITS))
+    return [[-(-cost // unit) for cost in costs] for costs in above], room // unit
+
+
+def _with_part(best: np.ndarray, part: Part, steps: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the least loss for each exact budget with one part more, and the option taken."""
     found = np.full_like(best, np.inf)
     chosen = np.zeros(len(best), dtype=np.int16)
-    for index, option in enumerate(part.options):
-        step = option.cost // unit
+    for index, (option, step) in enumerate(zip(part.options, steps, strict=True)):
         if step >= len(best):
             continue
         tried = np.full_like(best, np.inf)
@@ -97,12 +116,12 @@ def _with_part(best: np.ndarray, part: Part, unit: int) -> tuple[np.ndarray, np.
 
 
 def _traced(
-    parts: Sequence[Part], choices: list[np.ndarray], place: int, unit: int
+    parts: Sequence[Part], steps: list[list[int]], choices: list[np.ndarray], place: int
 ) -> list[Option]:
     """Read the choices back, from the last part to the first."""
     taken = []
-    for part, chosen in zip(reversed(parts), reversed(choices), strict=True):
-        option = part.options[chosen[place]]
-        taken.append(option)
-        place -= option.cost // unit
+    for part, own, chosen in zip(reversed(parts), reversed(steps), reversed(choices), strict=True):
+        index = chosen[place]
+        taken.append(part.options[index])
+        place -= own[index]
     return taken[::-1]

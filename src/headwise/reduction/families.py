@@ -70,6 +70,17 @@ def block_maps(block: Any, config: Any) -> dict[str, nn.Linear]:
     return {"query": own.q_proj, "key": own.k_proj, "value": own.v_proj, "output": own.o_proj}
 
 
+def count_of_attention(model: Any) -> int:
+    """Return the parameters of all attention layers, cut or not: every map and its bias."""
+    own = []
+    for block in attention_blocks(model):
+        if is_encoder(model.config):
+            own += [block.attention.self, block.attention.output.dense]
+        else:
+            own.append(block.self_attn)
+    return sum(each.numel() for module in own for each in module.parameters())
+
+
 def is_encoder(config: Any) -> bool:
     """Whether the model is an encoder: no rotary positions, no KV cache."""
     return config.model_type == "bert"

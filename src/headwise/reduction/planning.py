@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from headwise.checks import spelled_number
-from headwise.errors import BadInputError, ParameterError
 from headwise.reduction.allocation import Option, Part, allocate
 from headwise.reduction.between_tokens import maps_between_tokens
+from headwise.reduction.budgets import Budget, affordable, refuse_rank
 from headwise.reduction.calibration import LayerMoments, Moments
 from headwise.reduction.factors import Factors, best_factors
-from headwise.reduction.families import SHARED, AttentionParts, Keys
+from headwise.reduction.families import AttentionParts, Keys
 from headwise.reduction.maps import stacked_maps
 from headwise.reduction.rotary import order_of_dropping, over_positions, pair_places
-
-#: What can be cut in a layer.
-Kind = Literal["keys", "values"]
-KINDS: tuple[Kind, ...] = ("keys", "values")
+from headwise.reduction.sizes import Kind, LayerSizes, Measure, cut_kinds
 
 #: Rotated keys are cut for tokens at all positions below this.
 POSITIONS = 2048
@@ -42,52 +36,6 @@ class Cut:
     keys: str
     rank: int
     value_rank: int
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What the cut model may cost; exactly one field is set.
-
-    Attributes:
-        kv_bytes: Bytes of KV cache for each token in all layers, or a share such as "50%".
-        params: Parameters of the attention layers, or a share as "50%".
-        keep: The share of the weighted energy that every part keeps.
-        rank: One rank for all heads.
-
-    Raises:
-        ParameterError: If not exactly one field is set, or it is out of range.
-    """
-
-    kv_bytes: int | str | None = None
-    params: int | str | None = None
-    keep: float | int | None = None
-    rank: int | None = None
-
-    def __post_init__(self) -> None:
-        given = [name for name, value in vars(self).items() if value is not None]
-        if len(given) != 1:
-            raise ParameterError(
-                f"expected one of {', '.join(vars(self))}, got {' and '.join(given) or 'none'}",
-                hint="pass `kv_bytes='50%'` for example",
-            )
-        if self.keep is not None and not 0 < self.keep <= 1:
-            raise ParameterError(
-                f"expected keep above 0 and at most 1, got {self.keep}",
-                hint="pass for example 0.99",
-            )
-
-
-def amount(name: str, asked: int | str, whole: int) -> int:
-    """Return a budget as a number: "50%" is a share of the whole."""
-    text = str(asked).strip()
-    number = spelled_number(text.removesuffix("%")) or 0
-    found = int(number / 100 * whole if text.endswith("%") else number)
-    if found <= 0:
-        raise ParameterError(
-            f"expected `{name}` as a positive number or a share such as 50%, got {asked!r}",
-            hint=f"the original has {whole:,}",
-        )
-    return min(found, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,34 +134,19 @@ class LayerCurves:
         """Return the loss of the values by rank."""
         return _losses(self.value_factors)
 
-    def unit(self, kind: str, measure: str, itemsize: int) -> int:
-        """Return what one rank costs: bytes of KV cache for a token, or parameters."""
-        p = self.parts
-        if measure == "kv_bytes":
-            return itemsize * (1 if kind == "keys" and self.kind in SHARED else p.kv_heads)
-        if kind == "keys" and self.kind == "latent":
-            return p.width + p.kv_heads * p.head_dim
-        if kind == "keys" and self.kind == "rotated":
-            return 2 * p.kv_heads * p.head_dim
-        return p.width * (p.heads + p.kv_heads)
+    @property
+    def sizes(self) -> LayerSizes:
+        """The ranks that the layer may have, and what it then costs."""
+        return LayerSizes(self.parts, self.kind)
 
-    def whole(self, kind: Kind) -> int:
-        """Return the rank of keys or values that are not cut."""
-        p = self.parts
-        return p.head_dim * (p.kv_heads if kind == "keys" and self.kind in SHARED else 1)
-
-    def ranks(self, kind: Kind, step: int) -> list[int]:
-        """Return the ranks that keys or values may have: multiples of ``step``, and the whole."""
-        whole = self.whole(kind)
-        pairs = kind == "keys" and self.kind == "pairs"
-        fits = [r for r in range(step, whole, step) if not (pairs and r % 2)]
-        return [*fits, whole]
-
-    def part(self, layer: int, kind: Kind, *, measure: str, itemsize: int, step: int) -> Part:
+    def part(self, layer: int, kind: Kind, *, measure: Measure, itemsize: int, step: int) -> Part:
         """Return the options of the keys or values."""
         losses = self.key_losses() if kind == "keys" else self.value_losses()
-        unit = self.unit(kind, measure, itemsize)
-        options = tuple(Option(r, r * unit, losses[r]) for r in self.ranks(kind, step))
+        sizes = self.sizes
+        options = tuple(
+            Option(r, sizes.cost(kind, r, measure, itemsize), losses[r])
+            for r in sizes.ranks(kind, step)
+        )
         return Part(layer, kind, options, energy=losses[0])
 
 
@@ -237,85 +170,27 @@ def plan(
     Returns:
         One cut for each layer.
     """
-    measure = "params" if budget.params is not None else "kv_bytes"
+    sizes = [each.sizes for each in curves]
     parts = [
-        each.part(layer, kind, measure=measure, itemsize=itemsize, step=step)
+        each.part(layer, kind, measure=budget.measure, itemsize=itemsize, step=step)
         for layer, each in enumerate(curves)
-        for kind in KINDS
-        if only in (None, kind)
+        for kind in cut_kinds(only)
     ]
-    asked = budget.params if budget.params is not None else budget.kv_bytes
-    if asked is not None:
-        chosen = allocate(parts, affordable(curves, budget, itemsize, step, only))
+    if budget.asked is not None:
+        chosen = allocate(parts, affordable(sizes, budget, itemsize, step, only))
     else:
         if budget.rank is not None:
-            refuse_small_rank(curves, budget.rank, step, only)
+            refuse_rank(sizes, budget.rank, step, only)
         chosen = [_by_rule(part, budget) for part in parts]
     ranks = {(p.layer, p.kind): option.rank for p, option in zip(parts, chosen, strict=True)}
     return [
         Cut(
             each.kind,
-            ranks.get((layer, "keys"), each.whole("keys")),
-            ranks.get((layer, "values"), each.whole("values")),
+            ranks.get((layer, "keys"), each.sizes.whole("keys")),
+            ranks.get((layer, "values"), each.sizes.whole("values")),
         )
         for layer, each in enumerate(curves)
     ]
-
-
-def affordable(
-    curves: Sequence[LayerCurves],
-    budget: Budget,
-    itemsize: int,
-    step: int = 8,
-    only: Kind | None = None,
-) -> int:
-    """Return a budget of bytes or parameters as a number; no losses are needed for it.
-
-    Args:
-        curves: The layers.
-        budget: What the model may cost.
-        itemsize: Bytes of one number in the cache.
-        step: Ranks are multiples of it.
-        only: Cut keys or values alone.
-
-    Returns:
-        The largest cost of what is cut.
-
-    Raises:
-        BadInputError: No choice of ranks meets the budget; the smallest that can be met is named.
-    """
-    measure = "params" if budget.params is not None else "kv_bytes"
-    asked = budget.params if budget.params is not None else budget.kv_bytes
-    assert asked is not None
-    sizes = [
-        (each.unit(kind, measure, itemsize), each.ranks(kind, step))
-        for each in curves
-        for kind in KINDS
-        if only in (None, kind)
-    ]
-    whole = sum(unit * max(ranks) for unit, ranks in sizes)
-    found = amount(measure, asked, whole)
-    least = sum(unit * min(ranks) for unit, ranks in sizes)
-    if found < least:
-        share = math.ceil(1000 * least / whole) / 10
-        raise BadInputError(
-            f"expected `{measure}` of at least {least:,} ({share:g}%), got {found:,} of {whole:,}",
-            hint=f"pass {least} or more, or let ranks be multiples of a smaller step",
-        )
-    return found
-
-
-def refuse_small_rank(
-    curves: Sequence[LayerCurves], rank: int, step: int = 8, only: Kind | None = None
-) -> None:
-    """Refuse a rank that is below the smallest one a part may have."""
-    kinds: list[Kind] = [kind for kind in KINDS if only in (None, kind)]
-    least = max(min(each.ranks(kind, step)) for each in curves for kind in kinds)
-    if rank < least:
-        raise ParameterError(
-            f"expected a rank of at least {least}, got {rank}",
-            hint="pass a larger rank, or a smaller step",
-        )
 
 
 def predicted_loss(curves: Sequence[LayerCurves], cuts: Sequence[Cut]) -> float:

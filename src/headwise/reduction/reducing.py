@@ -19,7 +19,8 @@ from headwise.hugging_face.loading import (
 from headwise.hugging_face.places import find_source
 from headwise.hugging_face.reducible import class_named
 from headwise.progress import SILENT, Progress
-from headwise.reduction.calibration import LayerMoments, calibrate, empty_moments
+from headwise.reduction.budgets import Budget, affordable, refuse_rank, refuse_step
+from headwise.reduction.calibration import LayerMoments, calibrate
 from headwise.reduction.evaluation import (
     Judge,
     measure_speed,
@@ -28,23 +29,16 @@ from headwise.reduction.families import (
     Keys,
     attention_parts,
     class_of,
+    count_of_attention,
     is_encoder,
 )
 from headwise.reduction.healing import heal_model
-from headwise.reduction.planning import (
-    Budget,
-    Cut,
-    Kind,
-    LayerCurves,
-    affordable,
-    plan,
-    predicted_loss,
-    refuse_small_rank,
-)
+from headwise.reduction.planning import Cut, LayerCurves, plan, predicted_loss
 from headwise.reduction.result import CurvePoint, Reduction
 from headwise.reduction.resuming import MomentsFile
 from headwise.reduction.saving import save_model
 from headwise.reduction.settings import CURVE, Settings
+from headwise.reduction.sizes import Kind, LayerSizes
 from headwise.reduction.smaller_model import cut_model
 from headwise.reduction.texts import Sample, sample_text
 from headwise.whole_files import new_folder
@@ -212,6 +206,7 @@ class _Work:
             after=judge.score(made),
             kv_bytes=(self.bytes([self.whole] * len(cuts)), self.bytes(cuts)),
             parameters=(_count(original), _count(made)),
+            attention_parameters=(count_of_attention(original), count_of_attention(made)),
             speed=(measure_speed(original, asked.context), measure_speed(made, asked.context))
             if timed
             else None,
@@ -241,14 +236,14 @@ class _Work:
     @property
     def whole(self) -> Cut:
         """The ranks of a layer that is not cut."""
-        first = self.curves[0]
-        return Cut(first.kind, first.whole("keys"), first.whole("values"))
+        first = self.curves[0].sizes
+        return Cut(first.keys, first.whole("keys"), first.whole("values"))
 
     def bytes(self, cuts: Sequence[Cut]) -> int:
         """Return the bytes of KV cache for each token."""
         return sum(
-            cut.rank * each.unit("keys", "kv_bytes", self.itemsize)
-            + cut.value_rank * each.unit("values", "kv_bytes", self.itemsize)
+            each.sizes.cost("keys", cut.rank, "kv_bytes", self.itemsize)
+            + each.sizes.cost("values", cut.value_rank, "kv_bytes", self.itemsize)
             for each, cut in zip(self.curves, cuts, strict=True)
         )
 
@@ -264,15 +259,14 @@ def _curves(model: Any, kind: Keys, moments: list[LayerMoments]) -> list[LayerCu
 
 def _refuse_early(model: Any, kind: Keys, budget: Budget, asked: Settings) -> None:
     """Refuse a budget that nothing meets before the calibration, which takes minutes."""
-    if budget.keep is not None:
-        return
-    empty = [empty_moments(parts) for parts in attention_parts(model)]
-    curves = _curves(model, kind, empty)
+    sizes = [LayerSizes(parts, kind) for parts in attention_parts(model)]
+    if budget.keep is not None and budget.keep < 1:
+        refuse_step(sizes, asked.step, asked.only)
     if budget.rank is not None:
-        refuse_small_rank(curves, budget.rank, asked.step, asked.only)
-        return
-    itemsize = next(model.parameters()).element_size()
-    affordable(curves, budget, itemsize, asked.step, asked.only)
+        refuse_rank(sizes, budget.rank, asked.step, asked.only)
+    if budget.asked is not None:
+        itemsize = next(model.parameters()).element_size()
+        affordable(sizes, budget, itemsize, asked.step, asked.only)
 
 
 def _sample(original: Any, tokenizer: Any, text: str, asked: Settings) -> Sample:

@@ -44,6 +44,8 @@ def reduction_rows(found: Reduction) -> list[tuple[str, str, str]]:
         whole, means = (found.whole.rank, found.whole.value_rank), found.mean_ranks
         for name, before, after in zip(("query-key", "value"), whole, means, strict=True):
             rows.append((f"{name} rank, mean of layers", str(before), f"{after:.4g}"))
+    if found.attention_parameters is not None:
+        rows.append(("attention parameters", *(f"{n:,}" for n in found.attention_parameters)))
     rows.append(("parameters", *(f"{each:,}" for each in found.parameters)))
     if found.speed is not None:
         context = found.speed[0].context

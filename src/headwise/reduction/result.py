@@ -52,6 +52,8 @@ class Reduction(Tabular, Drawable):
         folder: Where the model was saved, if anywhere.
         name: What the model is called: the last part of its path, or its class.
         architecture: The class of transformers that was cut, with its task head.
+        attention_parameters: Parameters of the attention layers, before and after; None if they
+            were not counted.
 
     ``to_frame`` has a row for each layer: ``layer``, and the fields of ``Cut``. ``plot`` draws the
     score against the share of KV bytes: the original, the cut, and the curve.
@@ -79,6 +81,7 @@ class Reduction(Tabular, Drawable):
     folder: str | None = None
     name: str = "a model"
     architecture: str = ""
+    attention_parameters: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         share = self.kv_bytes[1] / self.kv_bytes[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headwise.reduction.families import Keys
-from headwise.reduction.planning import Kind
+from headwise.reduction.sizes import Kind
 
 #: Shares of the KV cache at which ``curve`` scores the model.
 CURVE = (0.9, 0.75, 0.6, 0.5, 0.4, 0.3)

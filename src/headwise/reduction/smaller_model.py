@@ -63,9 +63,10 @@ def cut_model(model: Any, curves: Sequence[LayerCurves], cuts: Sequence[Cut]) ->
 
 
 def _named(cut: Cut, parts: AttentionParts) -> Cut:
-    """Keys of a decoder that lose no rotation pair are kept in full."""
-    whole = cut.keys == "pairs" and cut.rank == parts.head_dim
-    return Cut("full", cut.rank, cut.value_rank) if whole else cut
+    """Keys of a decoder that are not cut stay as they are: at full rank maps only add to them."""
+    shared = parts.kv_heads if cut.keys in SHARED else 1
+    whole = cut.keys != "factors" and cut.rank == parts.head_dim * shared
+    return Cut("full", parts.head_dim, cut.value_rank) if whole else cut
 
 
 def maps_of(curve: LayerCurves, cut: Cut) -> tuple[QueryKeyMaps, ValueMaps]:
