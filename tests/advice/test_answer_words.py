@@ -58,6 +58,26 @@ def test_heads_that_do_not_divide_the_width_are_never_called_usual(asked, neares
     assert "do not divide" not in even
 
 
+@pytest.mark.parametrize("limits", [{"kind": "mla"}, {"kv_bytes": 1000}, {"heads": 7}])
+def test_a_model_that_is_excluded_is_advised_as_its_width_and_length_are(limits):
+    """Another kind of layer left the usual rank for one by the law, which is no evidence."""
+    sizes = {"hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 8}
+    config = LLAMA | sizes | {"max_position_embeddings": 4096}
+    found = advise(config=config, **limits)
+    costs = {"params": 10_485_760, "kv_bytes": 2048, "kind": "gqa", "mask": "causal"}
+    alone = advise(length=4096, width=2048, **costs | limits)
+    assert found.best.geometry == alone.best.geometry and found.kept == alone.kept
+    if found.kept:
+        keeps = "rank width / heads" if "heads" in limits else "the usual geometry"
+        assert f"1. Without measured tokens headwise keeps {keeps}: a law" in said(found)
+    assert "not within your limits" not in said(found)
+
+
+def test_what_excludes_the_model_and_the_usual_geometry_is_what_was_set():
+    words = said(advise(config=GPT2, kv_bytes=40))
+    assert "decides: what you set excludes your model's geometry and the usual one." in words
+
+
 def test_where_mixing_never_levels_off_nothing_is_called_too_low():
     found = advise(length=512, width=64)
     words = said(found)
@@ -196,6 +216,41 @@ def test_whoever_has_no_images_learns_that_the_evidence_is_images():
     assert f"On {kind}, such advice" in words and "Vectors other than images were not" in words
     digits = said(advise("digits"))
     assert f"On {kind}, such advice" in digits and "were not tried" not in digits
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"heads": 1},
+        {"heads": 3},
+        {"params": 4096},
+        {"kv_bytes": 32},
+        {"params": "30k", "any_shape": True},
+    ],
+)
+def test_no_gain_is_claimed_at_a_cost_that_was_never_tried(asked):
+    """Trained tasks compare geometries with heads × rank = width alone."""
+    found = advise("digits", **asked)
+    words = said(found)
+    share = f"{found.best.against_usual['parameters']:.0%}"
+    assert document(found).headline.startswith("Start with") and "above the usual" not in words
+    assert f"One with {share} of the usual parameters was not tried there" in words
+    fewer = found.best.against_usual["parameters"] < 1
+    assert ("Fewer heads of one rank scored 1 to 4 points lower." in words) == fewer
+    assert "such advice" in said(advise("digits", heads=16))
+
+
+@pytest.mark.parametrize("kind", ["gqa", "mla"])
+def test_no_gain_is_claimed_for_a_form_of_layer_that_was_never_trained(kind):
+    found = advise("digits", kind=kind)
+    assert document(found).headline.startswith("Start with")
+    assert "Grouped and latent layers were not tried there." in said(found)
+
+
+def test_vectors_unlike_those_of_the_trained_tasks_are_advised_with_less_confidence():
+    """All trained classification tasks on vectors have images; those of regression do not."""
+    assert document(noise(4, task="classify")).headline.startswith("Start with 12 heads of rank 4")
+    assert document(noise(4, task="regress")).headline.startswith("Use ")
 
 
 def test_the_length_of_training_stands_beside_each_gain():

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from headwise.advice.evidence import Evidence
 from headwise.advice.geometries.candidates import Role
 from headwise.advice.geometries.heads import Costs, content_rank
 from headwise.advice.judged import judged_tasks
-from headwise.advice.question import Question
+from headwise.advice.question import Question, kind_of
 from headwise.advice.rule import RankChoice, Shortage, Support
 from headwise.geometry import HeadGeometry
 from headwise.hugging_face.family_layers import FamilyLayer
 from headwise.hugging_face.sizes import UNKNOWN, KnownSizes
 from headwise.report.results import short_repr
+
+#: Heads × rank may miss the width by this share and still count as tried: 8 × 12 at width 97.
+EQUAL_COST = 0.1
+
+#: What no trained task of this kind has: any task, such a form of layer, such a cost, such tokens.
+Untried = Literal["tasks", "form", "cost", "tokens"]
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,25 @@ class Answer:
         most = max(task.width for task in judged_tasks() if task.kind == "retrieve")
         asked = self.question.need == "retrieval" and self.evidence.width > most
         return most if asked else None
+
+    @property
+    def untried(self) -> Untried | None:
+        """In what the advised geometry differs from all that trained tasks compared.
+
+        None if they tried the like of it, if it is the usual one or the model's, and where a need
+        or a rank that was asked for decides instead of them.
+        """
+        best, asked = self.best, self.question.need != "data" or self.rank.fixed
+        if asked or best.role == "present" or best.geometry == self.usual.geometry:
+            return None
+        if not self.support.tasks:
+            return "tasks"
+        if kind_of(best.geometry) != "mha":
+            return "form"
+        if abs(best.against_usual["parameters"] - 1) > EQUAL_COST:
+            return "cost"
+        images = {task.data for task in self.support.tasks} == {"images"}
+        return "tokens" if images and not self.evidence.images else None
 
     def finding(self, code: str) -> Finding | None:
         """The finding with this code, if there is one."""

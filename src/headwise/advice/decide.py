@@ -180,14 +180,17 @@ class _Judge:
         return _led_by_lookup(choices)
 
     def usual(self, question: Question) -> Choice | None:
-        """What leads without evidence: the present model's geometry, or the usual one."""
+        """What leads without evidence: the present model's geometry, or the usual one.
+
+        The usual one also for a model whose own heads, form or costs the question excludes.
+        """
         constraints, budget = question.constraints, question.budget
         present = budget.present
         if present is not None:
             own = self.references[0]
             kept = constraints.keeps(present.heads, own.rank)
-            same = constraints.kind == kind_of(present) and budget.allows(present)
-            return own if kept and same else None
+            if kept and constraints.kind == kind_of(present) and budget.allows(present):
+                return own
         found = usual_within(self.evidence.width, constraints, budget)
         return None if found is None else self.judged(found)
 

@@ -98,6 +98,8 @@ def _evidence(answer: Answer) -> Finding:
         "shortage": answer.shortage,
         "size": (answer.evidence.count, answer.evidence.directions, answer.evidence.width),
         "images": answer.evidence.images,
+        "untried": answer.untried,
+        "share": best.against_usual["parameters"],
         # A judged task is named by its data first.
         "own": [t.name for t in support.tasks if t.name.split("-")[0] == answer.evidence.source],
         **task_numbers(support.tasks),
@@ -109,19 +111,17 @@ def _present(answer: Answer) -> Finding:
     present, rival = answer.present, answer.rival
     best = rival or answer.best
     assert present is not None  # there is a config, so there is a present geometry
-    return Finding(
-        "present",
-        {
-            "geometry": present.geometry,
-            "share": present.plateau_share,
-            "verdict": answer.verdict,
-            "needed": answer.rank.needed,
-            "best": best.geometry,
-            "costs": best.against_present,
-            "kept": "no data" if answer.evidence.statistics is None else answer.shortage,
-            "rank": answer.rank,
-        },
-    )
+    values = {
+        "geometry": present.geometry,
+        "share": present.plateau_share,
+        "verdict": answer.verdict,
+        "needed": answer.rank.needed,
+        "best": best.geometry,
+        "costs": best.against_present,
+        "kept": "no data" if answer.evidence.statistics is None else answer.shortage,
+        "rank": answer.rank,
+    }
+    return Finding("present", values)
 
 
 def _about_config(config: ModelConfig, evidence: Evidence) -> Iterator[Finding]:
@@ -133,9 +133,8 @@ def _about_config(config: ModelConfig, evidence: Evidence) -> Iterator[Finding]:
         own = fields.get("decoder_attention_heads")
         differ = own not in (None, fields.get("encoder_attention_heads"))
         length = fields.get("max_target_positions")
-        yield Finding(
-            "judged encoder", {"decoder_heads": own if differ else None, "length": length}
-        )
+        values = {"decoder_heads": own if differ else None, "length": length}
+        yield Finding("judged encoder", values)
     if config.mask_from != "config" and evidence.mask == config.mask:
         yield Finding(
             "mask from", {"from": config.mask_from, "family": config.family, "mask": config.mask}
@@ -209,17 +208,15 @@ def _shape(answer: Answer) -> Iterator[Finding]:
             constraints, width = answer.question.constraints, best.geometry.width
             # Where every allowed rank is this one, another shape would not change it.
             free = constraints.rounded(rank.needed, width) != rank.rank
-            yield Finding(
-                "shape",
-                {
-                    "rank": rank.rank,
-                    "needed": rank.needed,
-                    "choice": rank,
-                    "heads": best.geometry.heads,
-                    "multiple_of": constraints.multiple_of,
-                    "free": free,
-                },
-            )
+            values = {
+                "rank": rank.rank,
+                "needed": rank.needed,
+                "choice": rank,
+                "heads": best.geometry.heads,
+                "multiple_of": constraints.multiple_of,
+                "free": free,
+            }
+            yield Finding("shape", values)
 
 
 def _heads(answer: Answer) -> Finding:
@@ -288,24 +285,21 @@ def _plateau(paper: RankCurve) -> Finding:
     height, half = max(zip(paper.mean, paper.half_width, strict=True))
     other = paper.independent_plateau
     differs = other is not None and abs(other - paper.plateau) >= DIFFERENT_PLATEAU
-    return Finding(
-        "plateau",
-        {
-            "theory": paper.plateau,
-            "independent": other if differs else None,
-            "measured": height,
-            "half": half,
-            "above": height - half > paper.plateau,
-        },
-    )
+    values = {
+        "theory": paper.plateau,
+        "independent": other if differs else None,
+        "measured": height,
+        "half": half,
+        "above": height - half > paper.plateau,
+    }
+    return Finding("plateau", values)
 
 
 def _mask(evidence: Evidence) -> Finding:
     if evidence.statistics is None:
         n = evidence.length
-        return Finding(
-            "mask law", {"under": barrier_ratio(n, "causal"), "without": barrier_ratio(n)}
-        )
+        values = {"under": barrier_ratio(n, "causal"), "without": barrier_ratio(n)}
+        return Finding("mask law", values)
     masked = next(c for c in evidence.curves if (c.start, c.mask) == ("model", "causal"))
     first, last = masked.mean[0], masked.mean[-1]
     return Finding("mask", {"first": first, "last": last, "dim": masked.head_dims[-1]})

@@ -255,7 +255,7 @@ def _verb(answer: Answer) -> str:
     if answer.best.role == "present":
         return "Keep"
     sure = answer.evidence.statistics is not None and answer.beyond_trained is None
-    return "Use" if sure and not answer.kept else "Start with"
+    return "Use" if sure and not answer.kept and answer.untried is None else "Start with"
 
 
 def _compared(answer: Answer) -> str:
