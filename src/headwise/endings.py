@@ -9,6 +9,7 @@ from headwise.whole_files import existing_file
 
 __all__ = [
     "ARRAYS",
+    "PAGES",
     "READABLE",
     "TEXTS",
     "is_there",
@@ -23,6 +24,9 @@ READABLE = ", ".join(ARRAYS)
 
 #: How the names of text files end.
 TEXTS = (".txt", ".text", ".md", ".py")
+
+#: How the name of an HTML report may end.
+PAGES = (".html", ".htm", "")
 
 
 def refuse_missing_array(file: str | Path) -> None:

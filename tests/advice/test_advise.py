@@ -20,7 +20,7 @@ from headwise.advice.render.document import document, table_rows
 from headwise.advice.render.page import page, trial_command
 from headwise.advice.rule import support_for
 from headwise.data.batches import joined_batches
-from headwise.errors import BadInputError, HeadwiseError
+from headwise.errors import BadInputError, HeadwiseError, ParameterError
 from headwise.geometry import HeadGeometry
 from headwise.trials import usual
 
@@ -389,6 +389,22 @@ def test_errors_name_parameters_and_never_flags(asked, words):
     assert "--" not in str(raised.value) and "\n" not in str(raised.value)
 
 
+def test_every_number_may_be_a_text():
+    words = {"heads": "4", "rank": "8", "multiple_of": "2", "width": "1k", "params": "1M"}
+    numbers = {"heads": 4, "rank": 8, "multiple_of": 2, "width": 1000, "params": 10**6}
+    assert advise(length="20", seed="0", **words).as_json() == (
+        advise(length=20, seed=0, **numbers).as_json()
+    )
+    images = np.random.default_rng(0).random((8, 3, 8, 8))
+    assert advise(images, patch="4", width="16").evidence.length == 4
+    assert advise(IDS, width=16, vocabulary="1k").evidence.vocabulary == 1000
+
+
+def test_the_name_of_an_array_goes_with_a_file():
+    with pytest.raises(ParameterError, match="a file of arrays with `name`, got Tensor; leave"):
+        advise(TOKENS, width=16, name="x")
+
+
 def test_what_is_of_the_wrong_kind_is_refused():
     """In a separate process: here types are checked at every call."""
     code = (
@@ -396,10 +412,12 @@ def test_what_is_of_the_wrong_kind_is_refused():
         "for asked in ({'task': 'sing'}, {'need': 'speed'}, {'kind': 'mqa'}, {'width': [1]}):\n"
         "    try:\n        advise(length=64, **{'width': 64, **asked})\n"
         "    except BadInputError as error:\n        print(error)\n"
+        "try:\n    advise(length=64, width=64).report(3)\n"
+        "except BadInputError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     said = done.stdout.splitlines()
-    assert [line.split("`")[1] for line in said] == ["task", "need", "kind", "width"]
+    assert [line.split("`")[1] for line in said] == ["task", "need", "kind", "width", "path"]
 
 
 def test_one_call_passes_no_more_modules_than_it_does_now():

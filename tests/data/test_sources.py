@@ -145,7 +145,19 @@ def test_both_call_a_function_and_leave_the_path_as_it_was(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     "read", [lambda s: read_tokens(s, Reading()), lambda s: read_problem(s, None, Frame())]
 )
-@pytest.mark.parametrize("source", [3, "word " * 100, [object()], "no/such/file.txt"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        3,
+        "word " * 100,
+        [object()],
+        "no/such/file.txt",
+        ["a", 3],
+        torch.empty(4, 5, 6, device="meta"),
+        torch.eye(3).expand(2, 3, 3).to_sparse(),
+        np.array([["a"]]),
+    ],
+)
 def test_what_cannot_be_read_gets_one_clear_line(read, source):
     with pytest.raises(HeadwiseError) as raised:
         read(source)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from headwise.errors import BadInputError, ExecutorError
+from headwise.errors import BadInputError, ExecutorError, ParameterError
 from headwise.report import (
     Curve,
     Line,
@@ -266,6 +266,14 @@ def test_a_page_is_whole_and_needs_no_other_file(tmp_path):
     assert checker.sources == []
     loaded = re.findall(r"(?:url\(|@import|<script|<link)[^)>]*", text.read_text())
     assert all(found.startswith("url(#") for found in loaded)
+
+
+def test_only_a_name_of_an_html_file_is_written_to(tmp_path):
+    for name in ("r.html", "r.HTM", "r"):
+        assert write_page("x", str(tmp_path / name)).read_text() == "x"
+    with pytest.raises(ParameterError, match=r"an HTML file for `path`, got .*; pass .*x\.html"):
+        write_page("x", tmp_path / "x.txt")
+    assert not (tmp_path / "x.txt").exists()
 
 
 def test_a_place_that_cannot_be_written(tmp_path):

@@ -19,7 +19,7 @@ from headwise.advice.question import (
     TaskFrom,
 )
 from headwise.advice.tokens.source import Reading
-from headwise.checks import of_type, one_of, quantity, whole
+from headwise.checks import of_type, one_of, quantity
 from headwise.errors import ParameterError
 from headwise.hugging_face.config import ModelConfig, read_config
 from headwise.mask_names import MaskName, checked_mask
@@ -28,29 +28,32 @@ from headwise.progress import SILENT, Progress
 #: Largest values: with data, of the law, and of a budget.
 MOST_MEASURED, MOST_LENGTH, MOST_WIDTH, MOST_COST = 10**6, 10**12, 10**6, 10**18
 
+#: A whole number, or a text that holds one, such as "20k".
+Number = int | float | str
+
 
 def advise(
     source: Any = None,
     *,
     config: Path | str | Any = None,
-    length: int | float | str | None = None,
-    width: int | float | str | None = None,
+    length: Number | None = None,
+    width: Number | None = None,
     task: Task | None = None,
-    params: int | float | str | None = None,
-    kv_bytes: int | float | str | None = None,
-    heads: int | None = None,
-    rank: int | None = None,
-    multiple_of: int = 1,
+    params: Number | None = None,
+    kv_bytes: Number | None = None,
+    heads: Number | None = None,
+    rank: Number | None = None,
+    multiple_of: Number = 1,
     kind: Kind | None = None,
     need: Need = "data",
     mask: MaskName | None = None,
     any_shape: bool = False,
-    patch: int | None = None,
-    size: int | None = None,
+    patch: Number | None = None,
+    size: Number | None = None,
     tokenizer: str | None = None,
-    vocabulary: int | None = None,
+    vocabulary: Number | None = None,
     name: str | None = None,
-    seed: int = 0,
+    seed: Number = 0,
     progress: Progress = SILENT,
 ) -> Advice:
     """Advise how many attention heads, of what rank, before training.
@@ -65,7 +68,8 @@ def advise(
             or images), a DataLoader, a Dataset, or text (a string with line breaks, or a list of
             strings).
         config: A Hugging Face config.json, its folder, its fields, or a transformers config.
-        length: Tokens per sequence, such as 512, "20k" or "1.5M"; 256 for text by default.
+        length: Tokens per sequence, such as 512, "20k" or "1.5M", as every number may be given;
+            256 for text by default.
         width: Width of the model; by default that of the vectors, or 128 for ids.
         task: What the model is trained to do: "classify", "regress", "next-token",
             "masked-token", "retrieve" or "unknown". Inferred where possible.
@@ -104,19 +108,19 @@ def advise(
     one_of("`any_shape`", any_shape, (True, False))
     of_type("`name`", name, (str, type(None)), "the name of an array")
     model = None if config is None else read_config(config)
-    budget = Budget(_limit("params", params), _limit("kv_bytes", kv_bytes))
-    constraints = Constraints(heads, rank, multiple_of, kind)
+    budget = _budget(params, kv_bytes)
+    constraints = _constraints(heads, rank, multiple_of, kind)
     reading = Reading(
-        width=_optional("width", width, MOST_WIDTH),
-        length=_optional("length", length, MOST_LENGTH),
-        patch=patch,
-        size=size,
+        width=_optional("width", width, MOST_WIDTH, least=2),
+        length=_optional("length", length, MOST_LENGTH, least=2),
+        patch=_optional("patch", patch),
+        size=_optional("size", size),
         tokenizer=tokenizer,
-        vocabulary=vocabulary,
+        vocabulary=_optional("vocabulary", vocabulary),
         name=name,
     )
     masked = checked_mask(mask or _usual_mask(model, task))
-    sampling = Sampling(whole("`seed`", seed, 0), progress, masked)
+    sampling = Sampling(quantity("`seed`", seed, 0), progress, masked)
     evidence = _evidence(source, model, reading, sampling)
     named, known = _task(task, need, model, evidence)
     question = Question(budget, constraints, need, named, known, any_shape)
@@ -128,11 +132,11 @@ def again(
     *,
     config: Path | str | Any = None,
     task: Task | None = None,
-    params: int | float | str | None = None,
-    kv_bytes: int | float | str | None = None,
-    heads: int | None = None,
-    rank: int | None = None,
-    multiple_of: int = 1,
+    params: Number | None = None,
+    kv_bytes: Number | None = None,
+    heads: Number | None = None,
+    rank: Number | None = None,
+    multiple_of: Number = 1,
     need: Need = "data",
     any_shape: bool = False,
 ) -> Advice:
@@ -165,8 +169,8 @@ def again(
     _refuse_unknown(task, need)
     before = advice.question
     asked = Question(
-        Budget(_limit("params", params), _limit("kv_bytes", kv_bytes)),
-        Constraints(heads, rank, multiple_of, before.constraints.kind),
+        _budget(params, kv_bytes),
+        _constraints(heads, rank, multiple_of, before.constraints.kind),
         need,
         before.task if task is None else task,
         before.task_from if task is None else "given",
@@ -180,12 +184,22 @@ def _refuse_unknown(task: Task | None, need: Need) -> None:
     one_of("`need`", need, get_args(Need))
 
 
-def _limit(name: str, value: int | float | str | None) -> int | None:
-    return None if value is None else quantity(f"`{name}`", value, 1, MOST_COST)
+def _budget(params: Number | None, kv_bytes: Number | None) -> Budget:
+    limits = _optional("params", params, MOST_COST), _optional("kv_bytes", kv_bytes, MOST_COST)
+    return Budget(*limits)
 
 
-def _optional(name: str, value: int | float | str | None, most: int) -> int | None:
-    return None if value is None else quantity(f"`{name}`", value, 2, most)
+def _constraints(
+    heads: Number | None, rank: Number | None, multiple_of: Number, kind: Kind | None
+) -> Constraints:
+    fixed = _optional("heads", heads), _optional("rank", rank)
+    return Constraints(*fixed, quantity("`multiple_of`", multiple_of), kind)
+
+
+def _optional(
+    name: str, value: Number | None, most: int | None = None, least: int = 1
+) -> int | None:
+    return None if value is None else quantity(f"`{name}`", value, least, most)
 
 
 def _evidence(

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from headwise.checks import spelled_number
-from headwise.endings import refuse_missing_array, refuse_missing_source
+from headwise.endings import PAGES, refuse_missing_array, refuse_missing_source
 from headwise.errors import ParameterError, UnreadableFileError
 from headwise.whole_files import existing_file, possible_file
 
@@ -42,9 +42,8 @@ Model = Annotated[
     ),
 ]
 
-#: How the name of a figure's file may end, and that of a page; a page may have no ending.
+#: How the name of a figure's file may end.
 FIGURES = (".png", ".svg", ".pdf")
-PAGES = (".html", ".htm", "")
 
 
 def number(text: str | int | float, such_as: str = "4096, 20k or 1.5M") -> int | float:

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from headwise.arrays import read_array
+from headwise.arrays import plain, read_array
 from headwise.data.batches import joined_batches
 from headwise.data.images import PICTURES, digits, evenly, image_files, refuse_channels_last
 from headwise.data.named_functions import function_named, own_code, seeded
 from headwise.data.text import read_text
 from headwise.endings import TEXTS, is_there, refuse_missing_source
-from headwise.errors import UnreadableFileError
+from headwise.errors import BadInputError, UnreadableFileError
 from headwise.report.results import short_repr
 
 #: The side that pictures are scaled to, unless given.
@@ -162,14 +162,24 @@ def _classes(folder: Path, files: Sequence[Path]) -> list[str | None] | None:
     return names if any(names) else None
 
 
+def _refuse_other_than_texts(texts: Sequence[Any]) -> None:
+    other = next((one for one in texts if not isinstance(one, str)), None)
+    if other is not None:
+        raise BadInputError(
+            f"expected texts after {texts[0][:20]!r}, got {other!r:.40}",
+            hint="pass a list of strings alone",
+        )
+
+
 def _of_object(given: Any, most: int, told: str | None = None) -> Source:
     """Text, an array, or batches; ``told`` is what errors call them."""
     texts = (given,) if isinstance(given, str) else given
     if isinstance(texts, list | tuple) and texts and isinstance(texts[0], str):
+        _refuse_other_than_texts(texts)
         return Source("text", "text", texts=tuple(texts))
     # A table of a dataset has a shape too, and is read row by row.
     if hasattr(given, "shape") and hasattr(given, "dtype"):
-        return Source("array", "tokens", torch.as_tensor(given))
+        return Source("array", "tokens", plain(given, "the source"))
     # Nested lists of numbers are one array; anything else gives batches.
     if isinstance(given, list | tuple):
         with suppress(TypeError, ValueError, RuntimeError):

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headwise.checks import of_type
+from headwise.endings import PAGES
+from headwise.errors import ParameterError
 from headwise.report.tables import Table, template
 from headwise.whole_files import write_whole
 
@@ -75,14 +78,24 @@ def write_page(text: str, path: str | os.PathLike[str]) -> Path:
     Returns:
         The path of the file that was written.
 
+    Raises:
+        ParameterError: If that is no path, or its name has the ending of another kind of file.
+        BadInputError: If it cannot be written there.
+
     Example:
         >>> import tempfile
         >>> write_page(page("Report", "", []), Path(tempfile.mkdtemp()) / "report.html").name
         'report.html'
     """
+    file = Path(of_type("`path`", path, (str, os.PathLike), "the name of an HTML file"))
+    if file.suffix.lower() not in PAGES:
+        raise ParameterError(
+            f"expected an HTML file for `path`, got {file}",
+            hint=f"pass {file.with_suffix('.html')}",
+        )
     # Names of files may hold bytes that are no text.
     content = text.encode(errors="replace")
-    return write_whole(Path(path), content, hint="choose another folder to write to")
+    return write_whole(file, content, hint="choose another folder to write to")
 
 
 def _placed(number: int, section: Section) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -74,6 +75,11 @@ def read_tokens(source: Any, reading: Reading) -> TokenSet:
     """Read the tokens of a source."""
     if isinstance(source, TokenSet):
         return source
+    if reading.name is not None and not isinstance(source, str | Path):
+        raise ParameterError(
+            f"expected a file of arrays with `name`, got {type(source).__name__}",
+            hint="leave `name` out, or pass the path of a file",
+        )
     found = read_source(
         source, most=MOST_SEQUENCES, size=reading.size, name=reading.name, name_parameter="name"
     )
