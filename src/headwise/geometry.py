@@ -139,11 +139,14 @@ class HeadGeometry:
         Returns:
             The number of floating-point operations for one token.
 
+        Raises:
+            ParameterError: If it is no whole number from 0 on.
+
         Example:
             >>> HeadGeometry.standard(64, heads=4).flops_per_token(context=16)
             36864
         """
-        mixing = 2 * context * self.heads * (self.qk_rank + self.v_rank)
+        mixing = 2 * whole("`context`", context, 0) * self.heads * (self.qk_rank + self.v_rank)
         return 2 * self.parameters + mixing
 
     def cache_bytes_per_token(self, bytes_per_number: int = CACHE_NUMBER) -> int:
@@ -155,11 +158,15 @@ class HeadGeometry:
         Returns:
             Bytes per token and layer.
 
+        Raises:
+            ParameterError: If it is no whole number from 1 on.
+
         Example:
             >>> HeadGeometry.standard(64, heads=4).grouped(1).cache_bytes_per_token()
             64
         """
-        return bytes_per_number * self.kv_heads * (self.qk_rank + self.v_rank)
+        size = whole("`bytes_per_number`", bytes_per_number)
+        return size * self.kv_heads * (self.qk_rank + self.v_rank)
 
 
 @dataclass(frozen=True)
@@ -229,7 +236,7 @@ class LatentGeometry(HeadGeometry):
 
     def cache_bytes_per_token(self, bytes_per_number: int = CACHE_NUMBER) -> int:
         """Return the size of the KV cache per token: b·(kv_latent + rope_rank)."""
-        return bytes_per_number * (self.kv_latent + self.rope_rank)
+        return whole("`bytes_per_number`", bytes_per_number) * (self.kv_latent + self.rope_rank)
 
 
 def usual(width: int) -> HeadGeometry:

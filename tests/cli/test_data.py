@@ -11,6 +11,16 @@ def test_missing_sets_come_with_their_command(headwise, tmp_path):
     assert "digits    found in the package" in ran.out
 
 
+def test_json_lists_what_the_text_lists(headwise, tmp_path):
+    text = headwise("data", tmp_path).out
+    sets = json.loads(headwise("data", tmp_path, "--json").out)["sets"]
+    assert [each["name"] for each in sets] == ["digits", "cifar10", "cifar100", "svhn", "imdb"]
+    assert sets[0]["path"] == "digits"
+    for each in sets[1:]:
+        assert each["get"].startswith(f"mkdir -p {tmp_path} && cd {tmp_path} && ")
+        assert f"get it: {each['get']}\n" in text
+
+
 def test_a_folder_that_is_not_there_is_refused(headwise, tmp_path):
     said = headwise("data", tmp_path / "absent").one_line(1)
     assert f"there is no folder {tmp_path / 'absent'}; create it, or name no folder" in said

@@ -255,7 +255,17 @@ def test_a_store_that_is_no_database(headwise, tmp_path):
     for verb in ("reproduce", "report"):
         ran = headwise(verb, QUICK, "--store", place, "--out", tmp_path / "out")
         assert "is not a database; pass another store" in ran.one_line(1)
+    ran = headwise("serve", "--store", place, "--port", "0", "--no-browser")
+    assert "is not a database; pass another store" in ran.one_line(1)
     assert place.read_text().startswith("these are my notes")
+
+
+def test_a_missing_store_asks_for_a_run_that_fills_it(headwise, tmp_path):
+    """Drawing recorded rows fills no store."""
+    place = ("--store", tmp_path / "none.db", "--out", tmp_path / "out")
+    assert headwise("reproduce", QUICK, "--from-records", *place).code == 0
+    refusal = headwise("report", *place).one_line(1)
+    assert "run headwise reproduce without --from-records first" in refusal
 
 
 def test_a_store_of_a_newer_version(headwise, everything, tmp_path):

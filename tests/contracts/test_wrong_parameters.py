@@ -15,6 +15,7 @@ from headwise.hugging_face.places import Source
 SETUP = """
 import json, sys, numpy as np, torch
 from headwise import *
+from headwise.attention.initialisation import gaussian_heads
 ids, labels = np.arange(64).reshape(8, 8) % 5, np.arange(8) % 2
 tokens, sizes = torch.zeros(1, 4, 8), {"length": 64, "width": 64}
 heads = HeadGeometry.standard(8, heads=2)
@@ -24,7 +25,7 @@ def small(**asked):
     return trial(ids, labels, **{"steps": 2, "width": 8, "seeds": [0, 1], **asked})
 
 def drawn(exhibits=exhibit, **asked):
-    return reproduce(exhibits, from_records=True, **asked)
+    return reproduce(exhibits, **{"from_records": True, **asked})
 
 def said(call):
     try:
@@ -58,6 +59,19 @@ REFUSED = {
     "rank(np.eye(3), logits='yes')": "expected `logits` True or False, got 'yes'",
     "rank('a.npy', name=5)": "expected the name of an array for `name`, got 5",
     "rank(np.eye(3), progress=3)": "headwise.Progress for `progress`, got 3",
+    "heads.cache_bytes_per_token('b')": "a whole number for `bytes_per_number`, got 'b'",
+    "heads.flops_per_token(-1000)": "expected `context` of at least 0, got -1,000",
+    "gaussian_heads(1, 4, width=4, head_dim=2, seed='a')": "a whole number for `seed`, got 'a'",
+    "measure(torch.eye(3)).energy_rank('a')": "expected `share` between 0 and 1, got 'a'",
+    "mha(heads, position='rope')": "expected a position rule such as Rotary(8) for `position`",
+    "mha(heads, weighting='softmax')": "expected a weighting such as Softmax() or Hardmax() for",
+    "mha(heads, combination='sum')": "expected HeadSum() or HeadMean() for `combination`",
+    "drawn(from_records='no')": "expected `from_records` True or False, got 'no'",
+    "reproduce(exhibit, only='layers')": "such as layers=3 for `only`, got 'layers'",
+    "reproduce(exhibit, only=3)": "such as layers=3 for `only`, got 3",
+    "expected_rank(64, 8, 'none', 'softmax', temperature=1., epsilon=0)": "pass 1e-08 for example",
+    "expected_rank(64, 8, method='exact')": "formulas are exact for d_h = 1, 2 without a mask",
+    "expected_rank(64, 8, method='law')": "the law starts at d_h = 16",
     "bound(64, 8, heads=10**400)": "expected at most 10^300 `heads`, got more",
     "bound(64, 8, heads='x')": "expected a whole number for `heads`, got 'x'",
     "bound(64, 8, error='x')": "(the error without heads), got 'x'",

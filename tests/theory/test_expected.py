@@ -184,7 +184,12 @@ def test_frames_have_one_row_for_each_point():
     pytest.importorskip("pandas")
     frame = law(256, [16, 64]).to_frame()
     assert list(frame.head_dim) == [16, 64]
-    assert len(bound(64, 8, heads=8).to_frame()) == 41
+    frame = bound(64, 16, heads=4).to_frame()
+    assert all(isinstance(heads, int) for heads in frame.heads.tolist())
+    (answer,) = frame[frame.answer].to_dict("records")
+    assert answer["heads"] == 4
+    assert answer["error_lower_bound"] == pytest.approx(bound(64, 16, heads=4).error)
+    assert list(frame.heads) == sorted(set(frame.heads)) and max(frame.heads) == 40
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,7 @@ def gaussian_heads(
     sizes = {"heads": heads, "tokens": tokens, "width": width, "head_dim": head_dim}
     for name, size in sizes.items():
         whole(name, size)
+    seed = whole("`seed`", seed, 0)
     inputs = _normal(seed, "inputs", heads, tokens, width)
     return (
         inputs @ _normal(seed, "query weights", heads, width, head_dim),

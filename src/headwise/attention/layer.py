@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from headwise.attention.projections import Projection
 from headwise.attention.scores import checked_temperature
 from headwise.attention.view import AttentionView
 from headwise.attention.weighting import Heads, Softmax, Weighting
+from headwise.checks import of_type
 from headwise.errors import BadInputError
 from headwise.geometry import HeadGeometry
 from headwise.shapes import Float
@@ -61,6 +63,18 @@ class HeadMean:
         return 1 / self.copies
 
 
+def _refuse_wrong_parts(position: Any, weighting: Any, combination: Any) -> None:
+    """Refuse names, which other libraries take, where a layer takes the parts themselves."""
+    kinds: dict[str, tuple[Any, Any, str]] = {
+        "position": (position, PositionRule, "a position rule such as Rotary(8)"),
+        "weighting": (weighting, Weighting, "a weighting such as Softmax() or Hardmax()"),
+        "combination": (combination, (HeadSum, HeadMean), "HeadSum() or HeadMean()"),
+    }
+    for name, (given, kind, wanted) in kinds.items():
+        if given is not None:
+            of_type(f"`{name}`", given, kind, wanted)
+
+
 class Attention(nn.Module):
     """Attention with any number of heads of any rank: Σ_h W_O,h W_V,h X · weights(q_h, k_h).
 
@@ -81,6 +95,7 @@ class Attention(nn.Module):
 
     Raises:
         BadInputError: The temperature, the dropout or the number of copies is out of range.
+        ParameterError: The position, the weighting or the combination is of another type.
 
     Example:
         >>> from headwise.attention import FullProjection
@@ -108,6 +123,7 @@ class Attention(nn.Module):
         batch_first: bool = True,
     ) -> None:
         super().__init__()
+        _refuse_wrong_parts(position, weighting, combination)
         if not 0 <= dropout < 1:
             raise BadInputError(
                 f"expected dropout in [0, 1), got {dropout}", hint="pass for example 0.1"

@@ -41,10 +41,11 @@ def data(folder: Folder = None, as_json: AsJson = False) -> None:
 def _lines(found: FoundSets) -> list[str]:
     place = found.folder
     lines = [] if place.is_dir() else [f"folder {str(place)!r} does not exist"]
-    lines.append("digits    found in the package: 1,797 images of 8 × 8, 10 classes")
+    digits = found.as_json()["sets"][0]
+    lines.append(f"{digits['name']:<9} found in the package: {digits['what']}")
     for known, path in found.places.items():
         state = f"found at {path}" if path else f"not in {place}"
         lines.append(f"{known.name:<9} {state}: {known.what} ({known.cite})")
         if path is None:
-            lines.append(f"          get it: mkdir -p {place} && cd {place} && {known.get}")
+            lines.append(f"          get it: {found.command(known)}")
     return [*lines, "Sizes are the published ones, training + test; a copy may hold fewer."]

@@ -137,8 +137,9 @@ def reproduce(
 ) -> None:
     """Recompute figures, tables and theorems, and compare them with the published values.
 
-    An exhibit is one of these; --list shows them. The report holds the exhibits of this run and
-    replaces one that is in --out already. To gather everything that is stored, use headwise report.
+    An EXHIBIT is a figure, a table or a theorem; --list shows them. The report holds the exhibits
+    of this run and replaces one that is in --out already. To gather everything that is stored, use
+    headwise report.
 
     \b
     headwise reproduce all --from-records
@@ -164,7 +165,7 @@ def reproduce(
         device=device,
         from_records=from_records,
         take_records=take_records,
-        only=_pairs(only or []),
+        only=only,
         seconds=seconds,
         cluster=cluster,
         workers=workers,
@@ -175,7 +176,3 @@ def reproduce(
         command=command_line(sys.argv),
     )
     reproduce_report.show(found, as_json)
-
-
-def _pairs(only: list[str]) -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in only)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,16 @@ def data_folder() -> Path:
     return Path(os.environ.get(VARIABLE) or "data")
 
 
+#: The set that comes with the package, in scikit-learn's copy.
+DIGITS = {
+    "name": "digits",
+    "what": "1,797 images of 8 × 8, 10 classes",
+    "path": "digits",  # what other commands take for it
+    "get": None,
+    "cite": "Alpaydin and Kaynak, 1998, in scikit-learn's copy",
+}
+
+
 @dataclass(frozen=True)
 class FoundSets:
     """Which of the known sets a folder holds.
@@ -116,12 +127,17 @@ class FoundSets:
                 "name": known.name,
                 "what": known.what,
                 "path": None if path is None else str(path),
-                "get": known.get,
+                "get": self.command(known),
                 "cite": known.cite,
             }
             for known, path in self.places.items()
         ]
-        return {"folder": str(self.folder), "sets": sets}
+        return {"folder": str(self.folder), "sets": [dict(DIGITS), *sets]}
+
+    def command(self, known: KnownSet) -> str:
+        """Return what to type in a shell to get a set."""
+        place = shlex.quote(str(self.folder))
+        return f"mkdir -p {place} && cd {place} && {known.get}"
 
 
 def find_sets(folder: Path | str | None = None) -> FoundSets:

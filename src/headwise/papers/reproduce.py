@@ -8,12 +8,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwise.checks import of_type, positive, whole
-from headwise.errors import BadInputError, ParameterError
+from headwise.errors import BadInputError
+from headwise.papers.arguments import named, refuse_wrong_arguments, values_of_fields
 from headwise.papers.catalogue import Entry, chosen, entries
 from headwise.progress import SILENT, Progress
 from headwise.report.results import Tabular
-from headwise.whole_files import possible_folder
 
 if TYPE_CHECKING:
     from headwise.papers.reproduction import Reproduced
@@ -144,7 +143,7 @@ def reproduce(
     device: str = "cpu",
     from_records: bool = False,
     take_records: bool = False,
-    only: Mapping[str, str] | None = None,
+    only: Mapping[str, str] | Sequence[str] | str | None = None,
     seconds: float | int | None = None,
     cluster: str | None = None,
     workers: int | None = None,
@@ -166,7 +165,8 @@ def reproduce(
             heads alone train as one ensemble.
         from_records: Compute nothing, and show the rows that come with headwise.
         take_records: Start from the rows that come with headwise, and compute what is missing.
-        only: Fields and values of the specs to compute, such as ``{"layers": "3"}``.
+        only: Fields and values of the specs to compute, such as ``{"layers": "3"}``; or
+            texts such as "layers=3".
         seconds: Start nothing new after this many seconds; needs "cuda" or one worker.
         cluster: Compute on a Dask cluster: "local", "local:4" or "tcp://HOST:PORT".
         workers: How many processes compute and draw; one per processor by default.
@@ -190,33 +190,12 @@ def reproduce(
     Reproduction(1 exhibit, 0 of 0 published values agree, 3 of 3 claims hold)
     """
     asked = dict(locals())
-    names = _names(exhibits)
+    names = named(exhibits)
     entries(names)  # refuses unknown names before anything heavy is imported
-    _refuse_contradictions(from_records, take_records)
-    _refuse_wrong_kinds(workers, seconds, store, out)
+    refuse_wrong_arguments(asked)
+    asked["only"] = values_of_fields(only)
     found, notes = _recorded(names, scale) if from_records else _computed(names, asked)
     return Reproduction(tuple(found), _written(found, out, workers), tuple(notes))
-
-
-def _refuse_contradictions(from_records: bool, take_records: bool) -> None:
-    if from_records and take_records:
-        raise ParameterError(
-            "expected `from_records` or `take_records`, got both", hint="leave one out"
-        )
-
-
-def _refuse_wrong_kinds(
-    workers: int | None, seconds: float | int | None, store: Location | None, out: Location | None
-) -> None:
-    """Refuse what would fail only after computing."""
-    for name, path in (("store", store), ("out", out)):
-        of_type(f"`{name}`", path, (str, os.PathLike, type(None)), "a path")
-    if workers is not None:
-        whole("`workers`", workers)
-    if seconds is not None:
-        positive("`seconds`", seconds, example=3600)
-    if out is not None:
-        possible_folder(Path(out))
 
 
 def _recorded(names: list[str], scale: str | None) -> tuple[list[Reproduced], list[str]]:
@@ -254,7 +233,7 @@ def stored_exhibits(
     Raises:
         BadInputError: If there is no store, or it contains no complete exhibit.
     """
-    entries(_names(exhibits))  # refuses unknown names before anything heavy is imported
+    entries(named(exhibits))  # refuses unknown names before anything heavy is imported
     from headwise.papers.computing import store_exists, store_location
     from headwise.papers.reproduction import from_store, largest_stored
     from headwise.runs import Store
@@ -263,10 +242,10 @@ def stored_exhibits(
     if not store_exists(location):
         raise BadInputError(
             f"there is no store {location}",
-            hint="run headwise reproduce first, or pass another `store`",
+            hint="run headwise reproduce without `from_records` first, or pass another `store`",
         )
     with Store.open(location) as opened:
-        wanted = [largest_stored(opened, exhibit) for exhibit in chosen(_names(exhibits))]
+        wanted = [largest_stored(opened, exhibit) for exhibit in chosen(named(exhibits))]
         found = [from_store(opened, one) for one in wanted if one is not None]
     if not found:
         raise BadInputError(
@@ -293,7 +272,7 @@ def list_exhibits(
     >>> list_exhibits("rank2026/table_2")[0]["scales"]
     ['miniature', 'paper']
     """
-    found = entries(_names(exhibits))
+    found = entries(named(exhibits))
     rows = [
         {
             "exhibit": entry.name,
@@ -321,14 +300,6 @@ def _states(entry: Entry, store: Location | None) -> dict[str, str]:
     exhibit = entry.load()
     with Store.open(location) as opened:
         return {s.value: str(state_in(opened, Wanted(exhibit, s))) for s in exhibit.scales}
-
-
-def _names(exhibits: str | Sequence[str]) -> list[str]:
-    of_type("`exhibits`", exhibits, (str, Sequence), "names of exhibits")
-    names = [exhibits] if isinstance(exhibits, str) else list(exhibits)
-    if not names:
-        raise ParameterError("expected at least one exhibit, got none", hint="pass a name or 'all'")
-    return [of_type("`exhibits`", name, str, "names of exhibits") for name in names]
 
 
 def _written(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headwise.checks import fraction, positive
-from headwise.errors import BadInputError, ParameterError, UndecidedError
+from headwise.errors import ParameterError, UndecidedError
 from headwise.rank_arguments import tolerance_parts
 from headwise.shapes import Float, Int
 from headwise.spectra.certificate import Counts
@@ -252,17 +252,13 @@ def energy_rank(spectrum: Spectrum, share: float) -> Int[Tensor, "*batch"]:
         Integers in the shape of the batch, one count for each matrix.
 
     Raises:
-        BadInputError: If the share is out of range.
+        ParameterError: If the share is out of range.
 
     Example:
         >>> int(energy_rank(Spectrum(torch.tensor([3.0, 1.0, 0.0], dtype=torch.float64)), 0.9))
         1
     """
-    if not 0 < share < 1:
-        raise BadInputError(
-            f"an energy share must lie between 0 and 1, got {share!r}",
-            hint="pass for example 0.9 or 0.99",
-        )
+    share = fraction("`share`", share)
     values = spectrum.whole()
     held = (values / torch.where(values[..., :1] > 0, values[..., :1], 1.0)).square().cumsum(-1)
     reached = held >= share * held[..., -1:]

@@ -34,8 +34,8 @@ class Bound(Tabular, Drawable):
         values: The value matrices that a head may have.
         given: Which of heads and error was given; the other one is the answer.
 
-    ``to_frame`` and ``plot`` show the bound from 1 to ten times ``heads``; the columns are heads
-    and error_lower_bound.
+    ``to_frame`` and ``plot`` show the bound from 1 to ten times ``heads``. The columns are heads,
+    error_lower_bound, and answer, which marks the row of ``heads``.
 
     >>> bound(64, 32, error=0.1).as_json()["heads"]
     12
@@ -72,9 +72,11 @@ class Bound(Tabular, Drawable):
         bounds = [error_at(self.width, self.rank, log, Values(self.values)) for log in logs]
         return [math.exp(log) for log in logs], bounds
 
-    def _rows(self) -> Iterator[dict[str, float]]:
-        for heads, error in zip(*self.curve(), strict=True):
-            yield {"heads": heads, "error_lower_bound": error}
+    def _rows(self) -> Iterator[dict[str, float | bool]]:
+        for heads in sorted({self.heads, *map(_counted, map(round, self.curve()[0]))}):
+            error = error_at(self.width, self.rank, math.log(heads), Values(self.values))
+            answer = heads == self.heads
+            yield {"heads": heads, "error_lower_bound": error, "answer": answer}
 
     def _figure(self) -> Any:
         from matplotlib.figure import Figure

@@ -45,6 +45,12 @@ EPSILON = 1e-8
 
 _SIZES = ("`n`", "`d_h`")
 
+#: The sizes that a method knows.
+_KNOWN_SIZES = {
+    "exact": "formulas are exact for d_h = 1, 2 without a mask, and for ∞",
+    "law": f"the law starts at d_h = {ACCURATE_FROM}",
+}
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -163,7 +169,7 @@ def _hardmax(
     if known is None or method not in ("auto", known.method):
         raise ParameterError(
             f"expected a size with method {method!r}, got d_h = {d} with mask {mask!r}",
-            hint=f"use method='auto'; the law starts at d_h = {ACCURATE_FROM}",
+            hint=f"use method='auto'; {_KNOWN_SIZES.get(method, 'it knows every size')}",
         )
     return known
 

@@ -72,7 +72,7 @@ def softmax_ratio(
     """
     n, d = whole("`length`", length, 2), whole("`head_dim`", head_dim)
     heat = positive("`temperature`", temperature)
-    reach = heat * math.log(1 / fraction("`epsilon`", epsilon))
+    reach = heat * math.log(1 / fraction("`epsilon`", epsilon, example=1e-8))
     rule = key_norms(np.array([float(n)]), np.array([float(d)]))
     rows = _RowEntries.of(n, d, reach)
     ratio, hard = _matching(n, rows, rule), _matching(n, _RowEntries.of(n, d, 0.0), rule)

@@ -37,6 +37,7 @@ def serve(
         MissingExtraError: If FastAPI, uvicorn or plotly are not installed.
         ParameterError: If the port is out of range.
         BadInputError: If the port is taken.
+        StoreError: If the store is there and is none.
 
     Example:
         >>> serve(port=70_000)
@@ -45,6 +46,8 @@ def serve(
         headwise.errors.ParameterError: expected `port` from 0 to 65,535, got 70,000; ...
     """
     whole("`port`", port, 0, 65_535)
+    if store is not None:
+        _refuse_no_database(store)
     try:
         import fastapi  # noqa: F401
         import plotly  # noqa: F401
@@ -68,6 +71,17 @@ def serve(
     if browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _refuse_no_database(store: str | os.PathLike[str]) -> None:
+    """Refuse a file that is no store now, not at the first look at the page."""
+    from headwise.papers.computing import store_exists, store_location
+    from headwise.runs import Store
+
+    location = store_location(store)
+    if store_exists(location):
+        with Store.open(location):
+            pass
 
 
 def hosts_of(host: str, port: int) -> list[str]:
