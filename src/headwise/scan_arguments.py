@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from numbers import Integral
 from typing import Any
 
 from headwise.errors import ParameterError
@@ -66,7 +67,17 @@ def _places(name: str, given: Any) -> list[Any] | None:
         return [place for part in given.split(",") for place in _range(name, part.strip(), given)]
     if not isinstance(given, Collection):
         raise ParameterError(f"expected a list of {name}, got {given!r}", hint=f"pass [{given}]")
-    return list(given)
+    return [_place(name, each) for each in given]
+
+
+def _place(name: str, each: Any) -> Any:
+    """Return a number, or the name of a layer."""
+    if isinstance(each, Integral) and not isinstance(each, bool):
+        return int(each)
+    if isinstance(each, str) and name == "layers":
+        return each
+    wanted = "numbers or names" if name == "layers" else "numbers"
+    raise ParameterError(f"expected `{name}` as {wanted}, got {each!r}", hint="pass [0, 1]")
 
 
 def _range(name: str, part: str, given: str) -> range:

@@ -42,8 +42,6 @@ def test_arguments_of_the_wrong_type_are_refused_in_words():
             refuse_wrong_question(layer(), batch, None, None)
     with pytest.raises(ParameterError, match="expected a torch module for `model`, got 'model'"):
         refuse_wrong_question("model", TOKENS, None, None)
-    with pytest.raises(ParameterError, match=r"pass \[name\]"):
-        scan(layer(), TOKENS, layers="0")
     with pytest.raises(ParameterError, match=r"expected heads from 0 on, got \[-1\]"):
         scan(layer(), TOKENS, heads=[-1])
 

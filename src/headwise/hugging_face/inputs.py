@@ -1,4 +1,4 @@
-"""Make a batch for a model: from a text, a folder of images, token ids, or at random."""
+"""Make a batch for a model: from a text, a folder of images, or at random."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headwise.arrays import read_array
 from headwise.data.images import PICTURES, image_files
-from headwise.endings import ARRAYS
 from headwise.errors import BadInputError
+from headwise.hugging_face.token_ids import padded
 from headwise.memory import refuse_if_too_large
 
 Batch = dict[str, Tensor]
@@ -116,65 +115,6 @@ def refuse_unknown(tokenizer: Any, ids: Sequence[int]) -> None:
             f"{len(words):,}",
             hint="pass text in the model's language, and save its own tokenizer beside it",
         )
-
-
-def padded(rows: list[list[int]], pad: int = 0) -> Batch:
-    """Return sequences of token ids as one tensor, with a mask for padding."""
-    longest = max(map(len, rows))
-    ids = [row + [pad] * (longest - len(row)) for row in rows]
-    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
-    return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
-
-
-def ids_batch(file: str | Path, vocabulary: int | None, *, length: int, batch: int) -> Batch:
-    """Read token ids from a text file, one sequence per line, or from an array file.
-
-    Args:
-        file: Whole numbers between blanks or commas; or .npy, .npz, .pt, .safetensors with
-            (sequences, tokens) or (tokens,).
-        vocabulary: Number of tokens that the model knows, if known.
-        length: The largest number of tokens.
-        batch: The largest number of sequences.
-
-    Returns:
-        Token ids and attention mask.
-
-    Raises:
-        BadInputError: The file holds no ids, or an id is outside of the vocabulary.
-    """
-    rows = [row[:length] for row in _read_ids(Path(file))[:batch]]
-    if not rows or min(map(len, rows)) < 2:
-        raise BadInputError(
-            f"expected sequences of at least two token ids in {str(file)!r}, got fewer",
-            hint="write one sequence per line",
-        )
-    largest, least = max(map(max, rows)), min(map(min, rows))
-    if least < 0 or (vocabulary is not None and largest >= vocabulary):
-        raise BadInputError(
-            f"expected token ids from 0 to {(vocabulary or 0) - 1}, got {least} to {largest}",
-            hint="use the tokenizer of this model",
-        )
-    return padded(rows)
-
-
-def _read_ids(file: Path) -> list[list[int]]:
-    if file.suffix in ARRAYS:
-        found = read_array(file)
-        if found.is_floating_point() or found.dtype == torch.bool or found.ndim not in (1, 2):
-            raise BadInputError(
-                f"expected whole numbers of shape (sequences, tokens), got {found.dtype} of shape "
-                f"{tuple(found.shape)}",
-                hint="save token ids as int64",
-            )
-        return torch.atleast_2d(found).tolist()
-    try:
-        lines = file.read_text(encoding="utf-8").replace(",", " ").splitlines()
-        return [[int(word) for word in line.split()] for line in lines if line.split()]
-    except (OSError, ValueError):
-        raise BadInputError(
-            f"expected a file of token ids, got {str(file)!r}",
-            hint="write whole numbers between blanks, one sequence per line",
-        ) from None
 
 
 def random_batch(model: nn.Module, *, length: int, batch: int, seed: int = 0) -> Batch:

@@ -16,8 +16,10 @@ from torch import nn
 
 from headwise.errors import BadInputError, HeadwiseError, TooLargeError, needs_extra
 from headwise.hugging_face.config import read_fields
+from headwise.hugging_face.cut_models import cut_class
 from headwise.hugging_face.places import Source
 from headwise.hugging_face.plausible import refuse_implausible
+from headwise.hugging_face.quiet import quiet_transformers
 from headwise.memory import available_bytes, readable_bytes
 
 #: Files that a tokenizer may be saved in.
@@ -56,7 +58,8 @@ def load_model(
     if source.gguf is not None and dtype is None:
         dtype = torch.float32  # the weights are unpacked from a few bits
     chosen: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
-    model, told = from_pretrained(source, library.AutoModel, output_loading_info=True, **chosen)
+    kind = cut_class(source) or library.AutoModel
+    model, told = from_pretrained(source, kind, output_loading_info=True, **chosen)
     missing = sorted(name for name in told["missing_keys"] if "pooler" not in name)
     if missing and notes is not None:
         notes.append(
@@ -141,7 +144,7 @@ def _reason(error: Exception) -> str:
         return "its weights do not have the shapes that config.json states"
     told = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     # Backticks mark parameters in our own messages.
-    told = told.replace("`", "'").rstrip(".")
+    told = re.sub(r"(?<=\S)\.+$", "", told.replace("`", "'"))  # a folder may be called "."
     plain = isinstance(error, OSError | ValueError) and told
     return told if plain else f"{type(error).__name__}: {told}".rstrip(": ")
 
@@ -163,7 +166,7 @@ def from_pretrained(source: Source, kind: Any, what: str = "a checkpoint", **mor
     config = None if source.folder is None else source.folder / "config.json"
     if source.gguf is None and config is not None and config.is_file():
         refuse_implausible(read_fields(config), str(config))
-    with _loading(source, what):
+    with _loading(source, what), quiet_transformers():
         return kind.from_pretrained(source.place, **given, **more)
 
 

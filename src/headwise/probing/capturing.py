@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import nn
 
 from headwise.attention.layer import Attention
 from headwise.attention.view import AttentionMaps, AttentionView
-from headwise.errors import BadInputError, TooLargeError
+from headwise.checks import of_type, one_of
+from headwise.errors import BadInputError, ParameterError, TooLargeError
 from headwise.hugging_face.attention_interface import (
     Attends,
     Report,
@@ -55,6 +56,7 @@ def capture(
     Raises:
         BadInputError: A name in ``layers`` is unknown, or the model was called and no attention
             layer could be read.
+        ParameterError: An argument is of the wrong type.
 
     Example:
         >>> from headwise.attention import HeadGeometry, mha
@@ -63,6 +65,9 @@ def capture(
         ...     _ = model(torch.zeros(1, 4, 8))
         0 (1, 2, 4, 4)
     """  # noqa: DOC501
+    of_type("`model`", model, nn.Module, "a torch module")
+    of_type("`receive`", receive, Callable, "a function")
+    one_of("`attends`", attends, get_args(Attends))
     pass_ = _ForwardPass(model, receive, layers)
     readers = (read_own_layers, read_multihead_attention, read_fused_calls)
     hook = model.register_forward_pre_hook(lambda *_: pass_.begin())
@@ -84,7 +89,7 @@ class _ForwardPass:
 
     def __init__(self, model: nn.Module, receive: Receiver, layers: Iterable[str] | None) -> None:
         self.receive = receive
-        self.chosen = None if layers is None else _checked(model, list(layers))
+        self.chosen = None if layers is None else _checked(model, _names(layers))
         self.calls, self.receiving = 0, False
         self.seen: Counter[str] = Counter()
         self.names: dict[str, None] = {}
@@ -222,6 +227,16 @@ def unreadable(model: nn.Module) -> BadInputError:
         hint="use headwise layers, nn.MultiheadAttention, F.scaled_dot_product_attention, or a "
         "Hugging Face model that uses AttentionInterface or returns its attentions",
     )
+
+
+def _names(layers: Any) -> list[str]:
+    names = list(layers) if isinstance(layers, Iterable) and not isinstance(layers, str) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise ParameterError(
+            f"expected a list of names for `layers`, got {layers!r}",
+            hint="pass the names of attention layers, as views gives them",
+        )
+    return names
 
 
 def _checked(model: nn.Module, layers: list[str]) -> set[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +13,11 @@ from torch import nn
 
 from headwise.checks import of_type, whole
 from headwise.errors import ParameterError
-from headwise.hugging_face import inputs as make
-from headwise.hugging_face.loading import (
-    Source,
-    load_model,
-    load_tokenizer,
-    preprocessor_settings,
-    with_new_weights,
-)
+from headwise.hugging_face.loading import load_model, with_new_weights
 from headwise.hugging_face.places import find_source
+from headwise.hugging_face.token_ids import Ids
+from headwise.probing.inputs import Inputs
+from headwise.probing.refusals import refuse_wrong_batch
 from headwise.probing.result import Scan
 from headwise.probing.scanning import LONGEST_DENSE, Batch, scan_module
 from headwise.progress import SILENT, Progress
@@ -30,90 +27,13 @@ if TYPE_CHECKING:
     from headwise.runs import Store
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What to scan a checkpoint on. Give one of the first four, or text and images for two towers.
-
-    Args:
-        text: A text.
-        images: A folder of images.
-        ids: A file of token ids, one sequence per line, or an array.
-        random: A seed: draw token ids or pixels at random.
-        length: The largest number of tokens.
-        batch: The number of sequences or images.
-
-    Raises:
-        ParameterError: Nothing is given, or kinds that do not go together.
-
-    Example:
-        >>> Inputs(text="All happy families are alike.").length
-        512
-    """
-
-    text: str | None = None
-    images: str | Path | None = None
-    ids: str | Path | None = None
-    random: int | None = None
-    length: int = 512
-    batch: int = 1
-
-    def __post_init__(self) -> None:
-        given = {
-            name for name in ("text", "images", "ids", "random") if getattr(self, name) is not None
-        }
-        if len(given) != 1 and given != {"text", "images"}:
-            got = " and ".join(sorted(given)) or "none of them"
-            raise ParameterError(
-                f"expected text, images, ids or random, got {got}", hint="pass one of them"
-            )
-        whole("length", self.length, 2)
-        whole("batch", self.batch)
-        if self.random is not None:
-            whole("random", self.random, 0)
-
-    def made_for(self, model: nn.Module, source: Source) -> make.Batch:
-        """Return the batch for a model."""
-        for kind in ("text", "images"):
-            if getattr(self, kind) is not None:
-                make.refuse_unlike(model, kind)
-        size = {"length": self._length(model), "batch": self.batch}
-        found: make.Batch = {}
-        if self.text is not None:
-            tokenizer = load_tokenizer(source, "save the tokenizer there, or pass `ids`")
-            found |= make.text_batch(tokenizer, self.text, **size)
-        if self.images is not None:
-            settings = preprocessor_settings(source)
-            found |= make.image_batch(self.images, model, settings, batch=self.batch)
-        if self.ids is not None:
-            make.refuse_unlike(model, "text")
-            words = getattr(getattr(model, "config", None), "vocab_size", None)
-            found |= make.ids_batch(self.ids, words, **size)
-        if self.random is not None:
-            found |= make.random_batch(model, **size, seed=self.random)
-        if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
-            for name in ("input_ids", "attention_mask"):
-                found[f"decoder_{name}"] = found[name]
-        return found
-
-    def note(self, model: nn.Module, batch: make.Batch) -> tuple[str, ...]:
-        """Say so if the model takes fewer tokens than asked for, and the input reached them."""
-        used, ids = self._length(model), batch.get("input_ids")
-        if used == self.length or ids is None or ids.shape[1] < used:
-            return ()
-        return (f"The model takes at most {used} tokens; the input was cut to them.",)
-
-    def _length(self, model: nn.Module) -> int:
-        context = make.context_of(model)
-        return self.length if context is None else min(self.length, context)
-
-
 def scan(
     model: nn.Module | str | Path,
     inputs: Batch | None = None,
     *,
     text: str | None = None,
     images: str | Path | None = None,
-    ids: str | Path | None = None,
+    ids: Ids | None = None,
     random: int | None = None,
     length: int = 512,
     batch: int = 1,
@@ -139,7 +59,8 @@ def scan(
             named arguments such as the output of a tokenizer.
         text: A text, for a checkpoint; with ``images`` for a model with two towers.
         images: A folder of images, for a checkpoint.
-        ids: A file of token ids, one sequence per line, or an array; for a checkpoint.
+        ids: Token ids, for a checkpoint: a file with one sequence per line or an array, or an
+            array, a tensor or lists.
         random: A seed, for a checkpoint: draw token ids or pixels at random.
         length: The largest number of tokens that a checkpoint is scanned on.
         batch: The number of sequences or images that a checkpoint is scanned on.
@@ -176,18 +97,17 @@ def scan(
     """
     of_type("`model`", model, (nn.Module, str, Path), "a torch module or the path of a checkpoint")
     choice: dict[str, Any] = {"layers": chosen_layers(layers), "heads": chosen_heads(heads)}
-    choice |= {
-        "longest_dense": longest_dense,
-        "store": store,
-        "against": against,
-        "progress": progress,
-    }
+    choice |= _checked(longest_dense=longest_dense, store=store, against=against, progress=progress)
+    of_type("`against_init`", against_init, bool, "True or False")
+    of_type("`dtype`", dtype, (torch.dtype, type(None)), "a dtype such as torch.float32")
     kinds: dict[str, Any] = {"text": text, "images": images, "ids": ids, "random": random}
     if isinstance(model, nn.Module):
         _refuse_given("a model", kinds | {"against_init": against_init or None, "dtype": dtype})
         return scan_module(model, inputs, **choice)
     _refuse_given("`against_init`", {"against": against} if against_init else {})
     _refuse_given("`inputs`", {} if inputs is None else kinds)
+    if inputs is not None:
+        refuse_wrong_batch(inputs)
     wanted = inputs if inputs is not None else Inputs(**kinds, length=length, batch=batch)
     source = find_source(model)
     notes: list[str] = []
@@ -201,6 +121,16 @@ def scan(
     else:
         found = scan_module(loaded, wanted, **choice)
     return replace(found, notes=(*found.notes, *notes), model=_name(model))
+
+
+def _checked(**choice: Any) -> dict[str, Any]:
+    """Return what models in memory and checkpoints are scanned with alike, or refuse it."""
+    whole("`longest_dense`", choice["longest_dense"])
+    of_type("`against`", choice["against"], (nn.Module, type(None)), "a torch module")
+    of_type("`progress`", choice["progress"], Progress, "an object with the methods of Progress")
+    if not hasattr(choice["store"], "records_of"):
+        of_type("`store`", choice["store"], (str, PathLike, type(None)), "a Store, a path or a URL")
+    return choice
 
 
 def _refuse_given(beside: str, parameters: Mapping[str, Any]) -> None:

@@ -131,13 +131,14 @@ class RankMonitor(Tabular, Drawable):
 
     def __call__(self, model: nn.Module, step: int | None = None) -> list[LayerRank]:
         """Look if the step is due and not the one last looked at; without it, calls count."""
-        step = self._calls if step is None else step
+        of_type("`model`", model, nn.Module, "a torch module")
+        step = self._calls if step is None else whole("`step`", step, 0)
         self._calls += 1
         return self.look(model, step) if step % self.every == 0 and step != self._last else []
 
     def look(self, model: nn.Module, step: int) -> list[LayerRank]:
         """Measure every layer now; the model's mode and gradients stay as they are."""
-        found = self._look(model, step)
+        found = self._look(model, whole("`step`", step, 0))
         self.rows += found
         self._last = step
         for row in found:

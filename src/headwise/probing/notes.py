@@ -23,6 +23,12 @@ def notes_on(rows: Sequence[HeadRow], config: Any) -> Iterator[str]:
             f"{latent} numbers per token and layer. Smaller heads would not make it smaller, and "
             "no saving is stated."
         )
+    if is_cut(config):
+        yield (
+            "headwise reduce cut this model: it caches keys and values at the ranks that its "
+            "config states. Values are shown at the size to which it pads them, and no saving is "
+            "stated."
+        )
     excluded = sum(row.excluded for row in rows)
     if excluded:
         yield f"{excluded} query rows attend to no key and were left out."
@@ -36,6 +42,11 @@ def notes_on(rows: Sequence[HeadRow], config: Any) -> Iterator[str]:
             "Sequences this long are measured without forming the matrix: ranks at 1e-8 and 0.01 "
             "are not known, effective ranks carry a standard error."
         )
+
+
+def is_cut(config: Any) -> bool:
+    """Whether headwise reduce wrote a model with this config."""
+    return isinstance(getattr(config, "headwise", None), dict)
 
 
 def latent_size(config: Any) -> int | None:

@@ -22,13 +22,18 @@ def refuse_wrong_question(
 ) -> None:
     """Refuse arguments of ``scan`` of the wrong type."""
     of_type("`model`", model, nn.Module, "a torch module")
+    refuse_wrong_batch(batch)
+    if heads is not None and not all(isinstance(each, int) and each >= 0 for each in heads):
+        raise ParameterError(f"expected heads from 0 on, got {list(heads)}", hint="pass [0, 1]")
+
+
+def refuse_wrong_batch(batch: Any) -> None:
+    """Refuse what no model is called with."""
     if not isinstance(batch, Tensor | tuple | Mapping):
         raise ParameterError(
             f"expected a tensor, a tuple or a mapping as `inputs`, got {type(batch).__name__}",
             hint="pass what the model is called with, for example the output of a tokenizer",
         )
-    if heads is not None and not all(isinstance(each, int) and each >= 0 for each in heads):
-        raise ParameterError(f"expected heads from 0 on, got {list(heads)}", hint="pass [0, 1]")
 
 
 def refuse_unmasked_padding(model: nn.Module, batch: Any) -> None:

@@ -17,7 +17,7 @@ from headwise.memory import refuse_if_too_large
 from headwise.probing.capturing import Read, capture
 from headwise.probing.head_count import head_count
 from headwise.probing.long_heads import long_numbers
-from headwise.probing.notes import latent_size, notes_on
+from headwise.probing.notes import is_cut, latent_size, notes_on
 from headwise.probing.numbers import HeadNumbers, form_ranks, head_numbers, law_rank
 from headwise.probing.refusals import (
     one_line_if_unfit,
@@ -219,7 +219,7 @@ class _Pass:
         return Scan(
             tuple(self.rows),
             notes=tuple(notes_on(self.rows, config)),
-            kv_heads={} if latent_size(config) is not None else self.kv_heads,
+            kv_heads={} if latent_size(config) is not None or is_cut(config) else self.kv_heads,
             width=width if isinstance(width, int) else None,
             model=type(model).__name__,
         )
