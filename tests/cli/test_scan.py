@@ -34,6 +34,16 @@ def test_people_get_one_line_for_each_layer_and_a_summary(checkpoint, capsys):
     assert legend in " ".join(printed.out.split())
 
 
+def test_new_weights_take_a_column_with_two_lines(checkpoint, capsys):
+    """Its header took four lines: rank, 0.01, new, weights."""
+    code, printed = run(capsys, *usual(checkpoint), "--against-init")
+    lines = printed.out.splitlines()
+    assert code == 0
+    assert [line.split()[0] for line in lines[2:5]] == ["rank", "layer", "0"]
+    assert lines[2].split()[-1] == "new" and lines[3].split()[-2:] == ["0.01", "mask"]
+    assert "new 0.01: rank 0.01 with new weights." in " ".join(printed.out.split())
+
+
 def test_a_choice_of_heads_tells_no_saving(checkpoint, capsys):
     """Savings were told for two heads as if the layer had no others."""
     code, printed = run(capsys, *usual(checkpoint), "--layers", "1", "--heads", "0,2")
@@ -63,7 +73,8 @@ def test_an_output_that_cannot_be_written_is_refused_before_measuring(
     code, printed = run(capsys, "scan", checkpoint, "--random", "--html", tmp_path)
     assert (code, printed.out, len(printed.err.splitlines())) == (1, "", 1)
     assert f"cannot write {tmp_path}: it is a folder; pass the name" in printed.err
-    assert run(capsys, "scan", checkpoint, "--random", "--csv", tmp_path)[0] == 1
+    (tmp_path / "rows.csv").mkdir()
+    assert run(capsys, "scan", checkpoint, "--random", "--csv", tmp_path / "rows.csv")[0] == 1
     (tmp_path / "file").touch()
     code, printed = run(capsys, "scan", checkpoint, "--random", "--html", tmp_path / "file" / "a")
     assert (code, printed.out) == (1, "")

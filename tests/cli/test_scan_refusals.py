@@ -37,7 +37,11 @@ def test_bad_input_is_one_line(checkpoint, capsys, tmp_path):
             ("--random", "--layers", "0-99999999999"),
             "larger number, below 10,000, got '0-99999999999'",
         ),
-        (("--random", "--csv", "same", "--html", "same"), "got the same file twice"),
+        (
+            ("--random", "--csv", "rows.json"),
+            "expected a CSV file, got rows.json; pass --csv rows.csv",
+        ),
+        (("--random", "--csv", "rows"), "expected a CSV file, got rows; pass --csv rows.csv"),
     ):
         code, printed = run(capsys, "scan", checkpoint, *options)
         assert (code, len(printed.err.splitlines())) == (2, 1)

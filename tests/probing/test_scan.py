@@ -1,6 +1,7 @@
 """A scan against a dense float64 oracle, head by head."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -286,6 +287,26 @@ def test_the_accuracy_of_logits_is_named_alike_everywhere(tmp_path):
     told = " ".join([*sentences(summary(found)), *LEGEND, page])
     assert told.count("in root mean square") >= 4
     assert "0.1 nat" not in told
+
+
+def test_a_column_is_called_alike_in_the_terminal_and_on_the_page(tmp_path):
+    """ "logits" was the rank of the logits on the page, and their deviation in the terminal."""
+    page = scan(model(), TOKENS).report(tmp_path / "page.html").read_text()
+    head = re.search("<thead>.*?</thead>", page, re.DOTALL)
+    assert head is not None
+    columns = re.findall("<th[^>]*>(.*?)</th>", head[0])
+    assert {"logit rank", "logit scale", "energy 90%"} < set(columns) and "logits" not in columns
+    after = page[page.index("</table>") :]
+    assert all(f"{name}: " in after for name in ("law", "energy 90%", "logit rank", "W_QᵀW_K"))
+    assert "logit scale: standard deviation of the logits" in after
+    assert "logit scale: standard deviation of the logits" in " ".join(LEGEND)
+
+
+def test_whole_numbers_are_whole_in_csv(tmp_path):
+    lines = scan(model(), TOKENS).write_csv(tmp_path / "rows.csv").read_text().splitlines()
+    first = dict(zip(lines[0].split(","), lines[1].split(","), strict=True))
+    assert first["rank_low"].isdecimal() and first["head_dim"].isdecimal()
+    assert all(not cell.endswith(".0") for line in lines for cell in line.split(","))
 
 
 def test_sentences_say_what_few_and_many_layers_do():

@@ -57,7 +57,22 @@ Plot = Annotated[
         "--plot", "Draw the heat map into a .png, .svg or .pdf file.", figure_file, metavar="FILE"
     ),
 ]
-Csv = Annotated[Path | None, typer.Option("--csv", help="Write the rows as CSV.")]
+
+
+def csv_file(text: str | Path) -> Path:
+    """Read the name of a file for rows as CSV.
+
+    >>> csv_file("rows.csv").name
+    'rows.csv'
+    """
+    file = Path(text)
+    if file.suffix.lower() != ".csv":
+        other = file.with_suffix(".csv")
+        raise typer.BadParameter(f"expected a CSV file, got {file}; pass --csv {other}")
+    return file
+
+
+Csv = Annotated[Path | None, option("--csv", "Write the rows as CSV.", csv_file, metavar="FILE")]
 StorePlace = Annotated[
     str | None,
     option(
@@ -68,6 +83,9 @@ StorePlace = Annotated[
         default=".headwise/results.db",
     ),
 ]
+
+#: What the column says that --against-init adds.
+NEW = " new 0.01: rank 0.01 with new weights."
 
 
 def scan(
@@ -96,7 +114,6 @@ def scan(
     headwise scan model_folder --text text.txt --plot ranks.png
     """
     refuse_unwritable(plot, csv, html)
-    _refuse_same(plot, csv, html)
     _refuse_inputs({"--text": text, "--images": images, "--ids": ids, "--random": random or None})
     asked: dict[str, Any] = {"layers": layers, "heads": heads, "images": images, "ids": ids}
     asked |= {"text": None if text is None else text_in_file(text), "random": 0 if random else None}
@@ -133,13 +150,6 @@ def _refuse_inputs(named: dict[str, object]) -> None:
         raise UsageError(f"expected one input, got {' and '.join(given)}; pass one")
 
 
-def _refuse_same(*files: Path | None) -> None:
-    """Refuse one file for two outputs: the second would replace the first."""
-    given = [file.absolute() for file in files if file is not None]
-    if len(set(given)) < len(given):
-        raise UsageError("expected a file for each output, got the same file twice; name another")
-
-
 def _print(found: Scan) -> None:
     """Print one line for each layer: means over its heads; then the summary."""
     from rich.table import Table
@@ -150,9 +160,9 @@ def _print(found: Scan) -> None:
     columns = ("coarse_rank", "output_rank", "rank", "effective_rank", "hardmax_rank", "law")
     columns += ("query_key_rank", "logit_scale")
     titles = ("rank\n0.01", "output", "rank\n1e-8", "eff.\nrank", "hardmax", "law")
-    titles += ("query\nkey", "logits")
-    start = ("rank\n0.01,\nnew\nweights" if found.initial else None,)
-    table = Table("layer", *titles, *filter(None, start), "mask", box=None, padding=(0, 1, 0, 0))
+    titles += ("query-\nkey", "logit\nscale")
+    start, meant = ((), "") if found.initial is None else (("new\n0.01",), NEW)
+    table = Table("layer", *titles, *start, "mask", box=None, padding=(0, 1, 0, 0))
     table.columns[0].overflow = "fold"
     for layer, name in zip(found.layers, short_names(found.layers), strict=True):
         rows = found.of_layer(layer)
@@ -163,7 +173,7 @@ def _print(found: Scan) -> None:
     out = screen()
     out.print(f"{described(found)}. Each line is the mean over the heads of a layer:")
     out.print(table)
-    out.print(" ".join(LEGEND), style="dim", highlight=False)
+    out.print(" ".join(LEGEND) + meant, style="dim", highlight=False)
     for line in (*sentences(summary(found)), *found.notes):
         out.print(line)
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwise.probing.heat_map import heat_map
-from headwise.probing.rows import TITLES, Column, HeadRow, mean_of
+from headwise.probing.rows import (
+    LEGEND,
+    LEGEND_OF_THE_REST,
+    TITLES,
+    Column,
+    HeadRow,
+    mean_of,
+)
 from headwise.probing.summary import described, sentences, summary
 from headwise.report import Section, Table, inline_svg, page
 
@@ -39,6 +46,7 @@ def document(found: Scan, command: str = "") -> str:
         if mean_of(found.rows, column) is not None:
             sections.append(Section(TITLES[column].capitalize(), (words,), _figures(found, column)))
     sections.append(Section("Every head", tables=(_rows_table(found),)))
+    sections.append(Section("What the columns mean", (" ".join(LEGEND), LEGEND_OF_THE_REST)))
     return page(f"Ranks of {found.model}", f"{described(found)}.", sections, command)
 
 
@@ -53,8 +61,9 @@ def _figures(found: Scan, column: Column) -> tuple[str, ...]:
 
 
 def _rows_table(found: Scan) -> Table:
-    columns = ("layer", "head", "rank 0.01", "output", "rank 1e-8", "effective", "stable")
-    columns += ("90%", "hardmax", "law", "query-key", "logits", "W_QᵀW_K", "logit scale", "mask")
+    columns = ("layer", "head", "rank 0.01", "output", "rank 1e-8", "eff. rank", "stable rank")
+    columns += ("energy 90%", "hardmax", "law", "query-key", "logit rank", "W_QᵀW_K")
+    columns += ("logit scale", "mask")
     return Table(columns, tuple(_cells(row) for row in found.rows))
 
 

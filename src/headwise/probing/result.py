@@ -222,5 +222,11 @@ def _place(row: HeadRow) -> tuple[str, int]:
 
 
 def _cells(row: HeadRow, names: Sequence[str]) -> list[Any]:
-    values = (getattr(row, name) for name in names)
-    return ["" if value is None else value for value in values]
+    return [_cell(getattr(row, name)) for name in names]
+
+
+def _cell(value: Any) -> Any:
+    """A mean that is whole is written as a whole number: it counts something."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return "" if value is None else value

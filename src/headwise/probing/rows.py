@@ -36,12 +36,20 @@ TITLES: dict[str, str] = {
     "logit_scale": "standard deviation of the logits",
 }
 
-#: What the columns of the terminal table say.
+#: What the columns of the tables say, in the terminal and on the page.
 LEGEND = (
     "rank 0.01, rank 1e-8: singular values of at least that; output: rank of A·V to 1%;",
     "eff. rank: exp of the entropy of the singular values; hardmax: keys that some query",
-    "scores highest; law: the same for random queries and keys; query key: rank of the",
-    "logits to 0.1 in root mean square; logits: their standard deviation.",
+    "scores highest; law: the same for random queries and keys; query-key: rank of the",
+    "logits to 0.1 in root mean square; logit scale: standard deviation of the logits.",
+)
+
+#: What the page shows beside.
+LEGEND_OF_THE_REST = (
+    "stable rank: sum of the squared singular values, over the largest squared; energy 90%: "
+    "singular values that hold 90% of that sum; logit rank: rank of the logits to the accuracy of "
+    "the dtype; W_QᵀW_K: rank of that product, empty where positions make it more than one matrix. "
+    "An empty cell is a number that is not known."
 )
 
 
