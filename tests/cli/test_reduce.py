@@ -66,6 +66,8 @@ def test_a_model_is_cut_reported_and_saved(checkpoint, text, tmp_path, capsys):
     assert "AutoModelForCausalLM.from_pretrained(" in out
     assert "perplexity" in out
     assert "decode at 16 tokens" in out
+    assert "attention parameters" in out
+    assert "all heads (of 16)" in " ".join(out.split())
     assert (folder / "model.safetensors").is_file()
     assert "<svg" in page.read_text()
 
@@ -88,6 +90,11 @@ def test_json_has_the_fields_of_the_result(checkpoint, text, capsys):
             2,
             "'--keys': 'all' is not one of 'latent', 'rotated', 'pairs'",
         ),
+        (["--kv-bytes", "1000000"], 1, "expected --kv-bytes of at most 256, what the original has"),
+        (["--params", "40%"], 1, "a smaller --step, or --keys pairs, which cuts queries too"),
+        (["--rank", "3"], 2, "expected a --rank that --step 2 allows, got 3; pass 2 or 4"),
+        (["--rank", "7", "--step", "100"], 2, "a --rank of at least 16 with --step 100, got 7"),
+        (["--rank", "2", "--tokens", "1"], 2, "expected --tokens of at least 72"),
         (["--rank", "2", "--device", "moon"], 2, "expected cpu, cuda or cuda:1, got 'moon'"),
         (["--rank", "2", "--device", "meta"], 1, "there is no device 'meta' on this machine"),
         (

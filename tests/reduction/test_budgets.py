@@ -4,6 +4,8 @@ import pytest
 
 import headwise
 from headwise.errors import BadInputError
+from headwise.reduction import rank_table, reduction_rows
+from headwise.reduction.report import reduction_page
 
 TEXT = " ".join(f"word{number * number % 53}" for number in range(900))
 SMALL = {"step": 2, "length": 24, "context": 0}
@@ -77,3 +79,15 @@ def test_keys_that_are_not_cut_gain_no_maps(tiny, tokenizer):
         found = headwise.reduce(model, TEXT, **asked)
         assert found.parameters[1] == found.parameters[0]
         assert found.kv_bytes[1] == found.kv_bytes[0]
+
+
+def test_the_tables_say_of_what_ranks_are_and_show_attention_parameters(tiny, tokenizer):
+    for keys, heads in (("latent", "all heads (of 16)"), ("pairs", "each head (of 8)")):
+        asked = {"tokenizer": tokenizer, "params": "75%", "keys": keys, **SMALL}
+        found = headwise.reduce(tiny("llama"), TEXT, **asked)
+        columns = (f"key rank, {heads}", "value rank, each head (of 8)")
+        assert rank_table(found).columns[2:] == columns
+        before, after = found.attention_parameters
+        assert ("attention parameters", f"{before:,}", f"{after:,}") in reduction_rows(found)
+        page = reduction_page(found)
+        assert "share of the original's rank" in page and f"keys, {heads.split(' (')[0]}" in page

@@ -149,10 +149,10 @@ def test_bad_input_is_one_line(tiny, tokenizer, tmp_path, monkeypatch):
     with pytest.raises(BadInputError, match=r"at least 96 tokens for these ranks, got 20"):
         reduced(model, " ".join(["word1"] * 20), tokenizer=tokenizer, **SMALL)
     with pytest.raises(
-        ParameterError, match="keys=latent or rotated or pairs for llama, got factors"
+        ParameterError, match="`keys` latent, rotated or pairs for llama, got factors"
     ):
         reduced(model, TEXT, tokenizer=tokenizer, keys="factors", **SMALL)
-    with pytest.raises(ParameterError, match="expected a tokenizer"):
+    with pytest.raises(ParameterError, match="expected a `tokenizer`"):
         reduced(model, TEXT, **SMALL)
     with pytest.raises(BadInputError, match="`kv_bytes` of at least"), monkeypatch.context() as m:
         m.setattr("headwise.reduction.reducing.calibrate", None)  # refused before it is called

@@ -123,7 +123,8 @@ def test_an_encoder_is_reported_without_a_cache(checkpoint, tmp_path):
     words = " ".join(reduction_words(found))
     assert "query-key rank 2 of 8 and value rank 8 of 8" in words
     assert "BertForMaskedLM with the original's task head" in words
-    assert rank_table(found).columns == ("layer", "query-key rank", "value rank")
+    columns = ("layer", "query-key rank, each head (of 8)", "value rank, each head (of 8)")
+    assert rank_table(found).columns == columns
     names = [name for name, _, _ in reduction_rows(found)]
     assert names[:2] == ["rank correlation of similarities", "query-key rank, mean of layers"]
     shown = " ".join([words, repr(found), page, *names])

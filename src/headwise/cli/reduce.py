@@ -63,7 +63,11 @@ Keep = Annotated[
 ]
 Rank = Annotated[
     int | None,
-    option("--rank", "Budget: one rank for all heads.", whole_from(1)),
+    option(
+        "--rank",
+        "Budget: one rank for every head, and for a vector that holds the keys of all heads.",
+        whole_from(1),
+    ),
 ]
 KeysCut = Annotated[
     Literal["latent", "rotated", "pairs"] | None,
@@ -107,7 +111,9 @@ Heal = Annotated[
     int,
     option("--heal", "Train the cut layers for this many steps.", whole_from(0)),
 ]
-WithCurve = Annotated[bool, typer.Option("--curve", help="Score the model at other budgets too.")]
+WithCurve = Annotated[
+    bool, typer.Option("--curve", help="Score the model at up to six other budgets too.")
+]
 Context = Annotated[
     int,
     option("--context", "Tokens in the cache to time decoding; 0: no times.", whole_from(0)),

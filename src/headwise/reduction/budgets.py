@@ -131,6 +131,16 @@ def affordable(
     return found
 
 
+def least_share(
+    sizes: Sequence[LayerSizes], itemsize: int, step: int = 8, only: Kind | None = None
+) -> float:
+    """Return the smallest share of the KV bytes that some choice of ranks meets."""
+    least, most = (
+        cost_of_all(sizes, "kv_bytes", itemsize, step=each, only=only) for each in (step, None)
+    )
+    return least / most
+
+
 def refuse_step(sizes: Sequence[LayerSizes], step: int, only: Kind | None = None) -> None:
     """Refuse a step that leaves only the whole rank."""
     if all(len(each.ranks(kind, step)) == 1 for each in sizes for kind in cut_kinds(only)):

@@ -19,7 +19,9 @@ from headwise.hugging_face.loading import (
 from headwise.hugging_face.places import find_source
 from headwise.hugging_face.reducible import class_named
 from headwise.progress import SILENT, Progress
-from headwise.reduction.budgets import Budget, affordable, refuse_rank, refuse_step
+from headwise.reduction.budgets import (
+    Budget,
+)
 from headwise.reduction.calibration import LayerMoments, calibrate
 from headwise.reduction.evaluation import (
     Judge,
@@ -34,11 +36,12 @@ from headwise.reduction.families import (
 )
 from headwise.reduction.healing import heal_model
 from headwise.reduction.planning import Cut, LayerCurves, plan, predicted_loss
+from headwise.reduction.refusals import kind_of_keys, refuse_other_types, settled
 from headwise.reduction.result import CurvePoint, Reduction
 from headwise.reduction.resuming import MomentsFile
 from headwise.reduction.saving import save_model
-from headwise.reduction.settings import CURVE, Settings
-from headwise.reduction.sizes import Kind, LayerSizes
+from headwise.reduction.settings import Settings, shares_of_curve
+from headwise.reduction.sizes import Kind
 from headwise.reduction.smaller_model import cut_model
 from headwise.reduction.texts import Sample, sample_text
 from headwise.whole_files import new_folder
@@ -59,7 +62,7 @@ def reduce(
     held_out: int = 4096,
     length: int | None = None,
     heal: int = 0,
-    curve: bool | Sequence[float] = False,
+    curve: bool | Sequence[float | int] = False,
     context: int = 2048,
     device: str = "cpu",
     seed: int = 0,
@@ -82,7 +85,7 @@ def reduce(
         kv_bytes: Bytes of keys and values for each token in all layers, or a share as "50%".
         params: Parameters of the attention layers, or a share as "50%".
         keep: The share of its weighted squared singular values that every cut matrix keeps.
-        rank: One rank for all heads.
+        rank: One rank for every head, and for a vector that holds the keys of all heads.
         keys: How a decoder's keys are cut: "latent" (default) caches a vector of a lower rank and
             restores the keys from it; "rotated" caches it after the rotation and restores
             nothing, which loses more and decodes faster; "pairs" drops rotation pairs.
@@ -93,7 +96,7 @@ def reduce(
         held_out: Tokens to judge on, at most.
         length: Tokens of a sequence; 512 for decoders and 64 for encoders by default.
         heal: Steps of training of the cut layers against the original's outputs.
-        curve: Score the model at six other shares of the KV bytes too, or at these shares.
+        curve: Score the model at up to six other shares of the KV bytes too, or at these shares.
         context: Tokens in the cache when speed is measured; 0 measures none.
         device: Where to compute, such as "cuda".
         seed: Seed of everything that is drawn.
@@ -107,7 +110,8 @@ def reduce(
 
     Raises:
         BadInputError: The device is not on this machine, or nothing meets the budget.
-        ParameterError: Not exactly one budget is given, or parameters do not fit the model.
+        ParameterError: Not exactly one budget is given, or a parameter is of the wrong type or does
+            not fit the model.
         StoreError: The store cannot be used.
 
     Example:
@@ -117,10 +121,11 @@ def reduce(
         headwise.errors.ParameterError: expected one of kv_bytes, params, keep, rank, got ...
     """
     budget = Budget(kv_bytes, params, keep, rank)
-    shares = curve if isinstance(curve, Sequence) else CURVE if curve else ()
+    shares = shares_of_curve(curve)
     asked = Settings(
         keys, only, step, tokens, held_out, length, heal, shares, context, device, seed
     )
+    refuse_other_types(model, text, tokenizer=tokenizer, out=out, store=store, progress=progress)
     found = _reduced(model, text, budget, asked, tokenizer=tokenizer, out=out, progress=progress)
     if store is not None:
         from headwise.reduction.stored import keep_reduction
@@ -155,11 +160,11 @@ def _reduced(
     original, tokenizer = _loaded(model, tokenizer)
     original.to(asked.device)
     sample = _sample(original, tokenizer, text, asked)
-    kind = _kind(original.config, asked.keys, budget)
+    kind = kind_of_keys(original.config, asked.keys, budget)
+    asked = settled(original, kind, budget, asked)
     memory = None
     if folder is not None:
         memory = MomentsFile(folder, original, sample.calibration, asked.seed)
-    _refuse_early(original, kind, budget, asked)
     named = {"seed": asked.seed, "between_tokens": is_encoder(original.config)}
     found = calibrate(original, sample.calibration, **named, memory=memory, progress=progress)
     curves = _curves(original, kind, found)
@@ -257,18 +262,6 @@ def _curves(model: Any, kind: Keys, moments: list[LayerMoments]) -> list[LayerCu
     ]
 
 
-def _refuse_early(model: Any, kind: Keys, budget: Budget, asked: Settings) -> None:
-    """Refuse a budget that nothing meets before the calibration, which takes minutes."""
-    sizes = [LayerSizes(parts, kind) for parts in attention_parts(model)]
-    if budget.keep is not None and budget.keep < 1:
-        refuse_step(sizes, asked.step, asked.only)
-    if budget.rank is not None:
-        refuse_rank(sizes, budget.rank, asked.step, asked.only)
-    if budget.asked is not None:
-        itemsize = next(model.parameters()).element_size()
-        affordable(sizes, budget, itemsize, asked.step, asked.only)
-
-
 def _sample(original: Any, tokenizer: Any, text: str, asked: Settings) -> Sample:
     encoder = is_encoder(original.config)
     length = asked.length or (64 if encoder else 512)
@@ -281,7 +274,8 @@ def _sample(original: Any, tokenizer: Any, text: str, asked: Settings) -> Sample
     return sample_text(
         tokenizer,
         text,
-        tokens=asked.tokens or (16384 if encoder else 8192),
+        tokens=asked.tokens,
+        usual=16384 if encoder else 8192,
         held_out=asked.held_out,
         length=length,
         needed=4 * attention_parts(original)[0].key.out_features,
@@ -293,7 +287,9 @@ def _loaded(model: Any, tokenizer: Any) -> tuple[Any, Any]:
     """Return the model in float32 and evaluation mode, and its tokenizer."""
     if isinstance(model, torch.nn.Module):
         if tokenizer is None:
-            raise ParameterError("expected a tokenizer for a model, got none", hint="pass one")
+            raise ParameterError(
+                "expected a `tokenizer` for a model, got none", hint="pass the model's own"
+            )
         class_of(model)
         return model.eval(), tokenizer
     source, library = find_source(model), transformers()
@@ -301,22 +297,6 @@ def _loaded(model: Any, tokenizer: Any) -> tuple[Any, Any]:
     kind = getattr(library, class_named(config.to_dict()))
     found = from_pretrained(source, kind, dtype=torch.float32)
     return found.eval(), tokenizer or load_tokenizer(source)
-
-
-def _kind(config: Any, keys: Keys | None, budget: Budget) -> Keys:
-    allowed: tuple[Keys, ...] = ("factors",)
-    if not is_encoder(config):
-        # Rotated keys are made in full before they are compressed: no parameter is saved.
-        allowed = ("latent", "pairs") if budget.params else ("latent", "rotated", "pairs")
-    if keys is None:
-        return allowed[0]
-    if keys not in allowed:
-        purpose = " and a budget of parameters" if budget.params else ""
-        raise ParameterError(
-            f"expected keys={' or '.join(allowed)} for {config.model_type}{purpose}, got {keys}",
-            hint="leave keys out for the best choice",
-        )
-    return keys
 
 
 def _count(model: Any) -> int:

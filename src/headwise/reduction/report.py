@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headwise.reduction.families import SHARED
+
 if TYPE_CHECKING:
     from headwise.reduction.evaluation import Score
     from headwise.reduction.result import Reduction
@@ -74,20 +76,28 @@ def rank_table(found: Reduction) -> Table:
         >>> score, cut = Score("perplexity", 20.0, 0.5), Cut("latent", rank=8, value_rank=8)
         >>> found = Reduction(None, (cut,), cut, 0.1, score, score, (256, 128), (900, 700))
         >>> rank_table(found).columns
-        ('layer', 'keys', 'key rank', 'value rank')
+        ('layer', 'keys', 'key rank, all heads (of 8)', 'value rank, each head (of 8)')
     """
     from headwise.report import Table
 
+    value_rank = f"value rank, each head (of {found.whole.value_rank})"
     ranks = [(str(cut.rank), str(cut.value_rank)) for cut in found.cuts]
     if not found.cached:
         rows = tuple((str(layer), *each) for layer, each in enumerate(ranks))
-        return Table(("layer", "query-key rank", "value rank"), rows)
+        key_rank = f"query-key rank, each head (of {found.whole.rank})"
+        return Table(("layer", key_rank, value_rank), rows)
     kinds = [cut.keys for cut in found.cuts]
     rows = tuple(
         (str(layer), kind, *each)
         for layer, (kind, each) in enumerate(zip(kinds, ranks, strict=True))
     )
-    return Table(("layer", "keys", "key rank", "value rank"), rows)
+    key_rank = f"key rank, {_heads_of_a_rank(found)} (of {found.whole.rank})"
+    return Table(("layer", "keys", key_rank, value_rank), rows)
+
+
+def _heads_of_a_rank(found: Reduction) -> str:
+    """Say whose rank a key rank is: one vector may hold the keys of all heads."""
+    return "all heads" if found.whole.keys in SHARED else "each head"
 
 
 def reduction_words(found: Reduction) -> list[str]:
@@ -182,7 +192,7 @@ def _ranks(found: Reduction) -> str:
     from headwise.report.figures import in_style
 
     with in_style():
-        figure = Figure(figsize=(2.5 + 0.3 * len(found.cuts), 1.9))
+        figure = Figure(figsize=(4 + 0.3 * len(found.cuts), 1.9))
         axes: Any = figure.add_subplot()
         rows = [[cut.rank for cut in found.cuts], [cut.value_rank for cut in found.cuts]]
         whole = (found.whole.rank, found.whole.value_rank)
@@ -192,14 +202,16 @@ def _ranks(found: Reduction) -> str:
             for layer, rank in enumerate(ranks):
                 colour = "black" if shares[row][layer] > 0.6 else "white"
                 axes.text(layer, row, rank, ha="center", va="center", color=colour, fontsize=6)
-        axes.set(xlabel="layer", yticks=[0, 1], title="Ranks; colour: share of the original's")
+        axes.set(xlabel="layer", yticks=[0, 1], xticks=range(len(found.cuts)))
+        keys = "keys" if found.cached else "queries, keys"
         axes.set_yticklabels(
             [
-                f"{'keys' if found.cached else 'queries, keys'}, of {whole[0]}",
-                f"values, of {whole[1]}",
+                f"{keys}, {_heads_of_a_rank(found)}, of {whole[0]}",
+                f"values, each head, of {whole[1]}",
             ]
         )
         axes.grid(visible=False)
         figure.colorbar(image)
+        figure.suptitle("Ranks; colour: share of the original's rank")
         figure.tight_layout()
     return inline_svg(figure)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+from headwise.checks import of_type
 from headwise.errors import BadInputError
 from headwise.hugging_face.reducible import ENCODERS
 from headwise.whole_files import new_folder
@@ -65,6 +67,7 @@ def load(folder: str | Path, **named: Any) -> Any:
 
     Raises:
         BadInputError: The folder was not written by ``headwise reduce``, or by a newer version.
+        ParameterError: ``folder`` is no path.
 
     Example:
         >>> load("/nowhere")
@@ -72,9 +75,10 @@ def load(folder: str | Path, **named: Any) -> Any:
         ...
         headwise.errors.BadInputError: expected a folder that headwise reduce wrote, got ...
     """
+    of_type("`folder`", folder, (str, os.PathLike), "the path of a folder")
     config = Path(folder) / "config.json"
     cut = _fields(config).get("headwise") if config.is_file() else None
-    if not isinstance(cut, dict) or cut.get("format") != 1:
+    if not isinstance(cut, dict) or cut.get("format") != 1 or "base" not in cut:
         raise BadInputError(
             f"expected a folder that headwise reduce wrote, got {str(folder)!r}",
             hint="load other models with transformers",
@@ -107,9 +111,10 @@ def forget_quantisation(model: Any) -> None:
 
 def _fields(config: Path) -> dict[str, Any]:
     try:
-        return json.loads(config.read_text(encoding="utf-8"))
+        found = json.loads(config.read_text(encoding="utf-8"))
     except (ValueError, OSError):
         return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _name_the_code(config: Path, base: str) -> None:

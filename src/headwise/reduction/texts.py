@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from headwise.errors import BadInputError
+from headwise.errors import BadInputError, ParameterError
 from headwise.hugging_face.inputs import encoded, refuse_unknown
 
 Batches = list[dict[str, Tensor]]
@@ -23,15 +24,40 @@ class Sample:
     held_out: Batches
 
 
+def refuse_no_text(text: Any) -> None:
+    """Refuse what is no text, and the name of a file where its content is meant."""
+    readable = "pass Path(...).read_text()"
+    if not isinstance(text, str):
+        raise ParameterError(f"expected a `text`, got {text!r}", hint=readable)
+    if _names_a_file(text):
+        raise BadInputError("expected a `text`, got the name of a file", hint=readable)
+
+
+def _names_a_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # most texts are too long for a name
+        return False
+
+
 def sample_text(
-    tokenizer: Any, text: str, *, tokens: int, held_out: int, length: int, needed: int, wrap: bool
+    tokenizer: Any,
+    text: str,
+    *,
+    tokens: int | None,
+    usual: int,
+    held_out: int,
+    length: int,
+    needed: int,
+    wrap: bool,
 ) -> Sample:
     """Tokenise a text and divide it: its beginning calibrates, its end judges, all else heals.
 
     Args:
         tokenizer: Of the model.
         text: The text.
-        tokens: Tokens to calibrate on, at most.
+        tokens: Tokens to calibrate on, at most; ``usual`` by default, or what is needed if more.
+        usual: See ``tokens``.
         held_out: Tokens to judge on, at most a third of the text.
         length: Tokens of a sequence.
         needed: The least number of tokens to calibrate on.
@@ -43,7 +69,18 @@ def sample_text(
     Raises:
         BadInputError: The text is too short, or the tokenizer knows less than half of it or has no
             special tokens to put around sequences.
+        ParameterError: ``tokens`` or ``held_out`` is less than what is needed.
     """
+    inner = length - 2 if wrap else length
+    least, judged = -(-needed // inner), 6 if wrap else 1
+    tokens = max(usual, least * inner) if tokens is None else tokens
+    for name, given, rows_needed in (("tokens", tokens, least), ("held_out", held_out, judged)):
+        if given < rows_needed * inner:
+            raise ParameterError(
+                f"expected `{name}` of at least {rows_needed * inner:,} for sequences of {length} "
+                f"in this model, got {given:,}",
+                hint=f"pass {rows_needed * inner} or more, or a smaller `length`",
+            )
     ids = encoded(tokenizer, text, add_special_tokens=False, verbose=False)["input_ids"]
     refuse_unknown(tokenizer, ids)
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id) if wrap else None
@@ -53,18 +90,15 @@ def sample_text(
             "without",
             hint="save the model's own tokenizer beside it",
         )
-    inner = length - 2 if wrap else length
     rows = [ids[at : at + inner] for at in range(0, len(ids) - inner + 1, inner)]
-    least = -(-needed // inner)
-    judged = min(max(1, held_out // inner), max(1, len(rows) // 3))
-    judged = max(judged, 6) if wrap else judged
+    judged = max(judged, min(held_out // inner, len(rows) // 3))
     if len(rows) < least + judged:
         raise BadInputError(
             f"expected a text of at least {(least + judged) * inner:,} tokens for these ranks, got "
             f"{len(ids):,}",
             hint="pass a longer text",
         )
-    first = rows[: max(least, min(len(rows) - judged, tokens // inner))]
+    first = rows[: min(len(rows) - judged, tokens // inner)]
     size = 16 if wrap else 1
     return Sample(
         _batches(first, around, size),
