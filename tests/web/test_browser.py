@@ -180,6 +180,20 @@ def test_a_click_shows_a_head_and_two_models_stand_side_by_side(visit):
     expect(page.locator("#head-title")).to_have_text(re.compile(r"head 0$"))
 
 
+def test_maps_have_the_colours_of_the_report_and_whole_ticks(visit):
+    """Ranks 106 and 107 had opposite colours, and the only layer had ticks -0.5 and 0.5."""
+    page = visit.open("models")
+    page.wait_for_selector("#map-first .plot svg", state="attached")
+    drawn = page.evaluate(
+        "(({ zmin, zmax }) => [zmin, zmax])(document.querySelector('#map-first .plot').data[0])"
+    )
+    assert drawn == [0, 16]
+    ticks = page.locator("#map-first .ytick text, #map-first .xtick text").all_text_contents()
+    assert ticks and all(tick.isdecimal() for tick in ticks)
+    page.select_option("#column", "query_key_rank")
+    page.wait_for_function("document.querySelector('#map-first .plot').data[0].zmax < 16")
+
+
 def test_the_address_of_a_filtered_list_opens_it_again(visit):
     page = visit.open("exhibits")
     page.select_option("#verdict", "differs")

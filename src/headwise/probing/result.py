@@ -12,21 +12,13 @@ from typing import Any, get_args
 from headwise.checks import one_of
 from headwise.probing.heat_map import Scale, heat_map
 from headwise.probing.page import document
-from headwise.probing.rows import TITLES, Column, HeadRow, counted, mean_of
+from headwise.probing.rows import LIMITS, TITLES, Column, HeadRow, counted, mean_of
 from headwise.probing.summary import summary
 from headwise.report import save, write_page
 from headwise.report.results import Tabular
 from headwise.whole_files import write_whole
 
-#: Which field of a row a column cannot exceed, and what to call that limit.
-_LIMITS = {
-    "coarse_rank": "tokens",
-    "rank": "tokens",
-    "hardmax_rank": "tokens",
-    "output_rank": "value_dim",
-    "query_key_rank": "head_dim",
-    "logit_rank": "head_dim",
-}
+#: What to call the limit of a column.
 _OF = {
     "tokens": "of {:.0f} tokens",
     "value_dim": "of {:.0f} value dimensions",
@@ -196,7 +188,7 @@ class Scan(Tabular):
             A scale that ends at the number of tokens or dimensions, or at the largest number
             here and in ``initial`` where there is no such limit.
         """
-        of = _LIMITS.get(column)
+        of = LIMITS.get(column)
         if of is not None:
             known = [value for row in self.rows if (value := getattr(row, of)) is not None]
             most = float(max(known, default=1.0))

@@ -36,6 +36,16 @@ TITLES: dict[str, str] = {
     "logit_scale": "standard deviation of the logits",
 }
 
+#: Which field of a row a column cannot exceed.
+LIMITS: dict[str, str] = {
+    "coarse_rank": "tokens",
+    "rank": "tokens",
+    "hardmax_rank": "tokens",
+    "output_rank": "value_dim",
+    "query_key_rank": "head_dim",
+    "logit_rank": "head_dim",
+}
+
 #: What the columns of the tables say, in the terminal and on the page.
 LEGEND = (
     "rank 0.01, rank 1e-8: singular values of at least that; output: rank of A·V to 1%;",

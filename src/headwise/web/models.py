@@ -10,7 +10,7 @@ from typing import Any
 
 from headwise.errors import BadInputError
 from headwise.papers.computing import store_exists
-from headwise.probing.rows import TITLES
+from headwise.probing.rows import LIMITS, TITLES
 from headwise.runs import Record, Store
 
 Scans = dict[str, list[dict[str, Any]]]
@@ -36,9 +36,15 @@ def heads(place: str, key: str) -> dict[str, Any]:
     """The rows of one scan, and the columns that can be drawn as a heat map."""
     found = _scan(place, key)
     known = [name for name in TITLES if name == "rank" or found[0].get(name) is not None]
-    columns = [{"name": name, "title": TITLES[name]} for name in known]
+    columns = [{"name": name, "title": TITLES[name], "top": _top(found, name)} for name in known]
     layers = list(dict.fromkeys(row["layer"] for row in found))
     return {"key": key, "layers": layers, "columns": columns, "rows": found}
+
+
+def _top(rows: list[dict[str, Any]], column: str) -> float:
+    """Where the colours of a column end, as in the report: at what it cannot exceed."""
+    limits = [row.get(LIMITS.get(column, column)) for row in rows]
+    return float(max((limit for limit in limits if limit is not None), default=0) or 1)
 
 
 def picture(place: str, key: str, layer: str, head: int) -> dict[str, Any]:

@@ -11,6 +11,8 @@ const named = (key) => {
   if (!found) return key;
   return scans.filter((one) => one.name === found.name).length > 1 ? `${found.name}, ${plain(found.tokens)} tokens` : found.name;
 };
+// Places are whole numbers: without a step of at least 1, few layers have ticks between them.
+const places = (count, most) => ({ tick0: 0, dtick: Math.ceil(count / most), tickformat: "d" });
 const title = (found, column) => found.columns.find((one) => one.name === column)?.title ?? column;
 
 async function map(figure, key, column) {
@@ -23,12 +25,14 @@ async function map(figure, key, column) {
   for (const row of found.rows) table[place.get(row.layer)][row.head] = row[column];
   const values = table.flat().filter((value) => value !== null && value !== undefined);
   const [least, most] = values.length ? [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))] : ["nothing", "nothing"];
-  const plot = await draw(figure, [{ type: "heatmap", z: table, colorscale: "Viridis", colorbar: { thickness: 12, outlinewidth: 0 },
+  // From 0 to the most there can be, as in the report: otherwise 106 and 107 look opposite.
+  const top = found.columns.find((one) => one.name === column)?.top ?? 1;
+  const plot = await draw(figure, [{ type: "heatmap", z: table, zmin: 0, zmax: top, colorscale: "Viridis", colorbar: { thickness: 12, outlinewidth: 0 },
     hovertemplate: "layer %{y}, head %{x}: %{z}<extra></extra>" }], {
     title: { text: `${named(key)}: ${title(found, column)}` },
-    xaxis: { title: { text: "head" }, showgrid: false },
-    yaxis: { title: { text: "layer" }, autorange: "reversed", showgrid: false },
-  }, `${named(key)}: ${title(found, column)}, for ${found.layers.length} layers of ${heads} heads, from ${plain(least)} to ${plain(most)}. Tokens: ${plain(found.rows[0].tokens)}.`);
+    xaxis: { title: { text: "head" }, showgrid: false, ...places(heads, 12) },
+    yaxis: { title: { text: "layer" }, autorange: "reversed", showgrid: false, ...places(found.layers.length, 16) },
+  }, `${named(key)}: ${title(found, column)}, for ${found.layers.length} layers of ${heads} heads, from ${plain(least)} to ${plain(most)}; colours from 0 to ${plain(top)}. Tokens: ${plain(found.rows[0].tokens)}.`);
   plot.removeAllListeners("plotly_click");
   plot.on("plotly_click", ({ points: [{ x, y }] }) => {
     element("which").value = key;
