@@ -127,6 +127,35 @@ def test_fewer_heads_of_the_usual_rank_are_called_so():
     ]
 
 
+SIZED = {"length": 512, "width": 768}
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"params": "1M"}, {"usual, fewer": (5, 64), "half predicted": (6, 48)}),
+        ({}, {"half predicted": (16, 48)}),
+        ({"kind": "gqa"}, {"usual, grouped": (12, 64)}),
+        ({"kind": "mla"}, {"usual, latent": (12, 64)}),
+        ({"multiple_of": 7}, {"usual, rounded": (10, 70)}),
+        ({"heads": 8, "params": "1M"}, {"width / heads": None}),
+        ({"kv_bytes": 300, "heads": 1}, {"lower rank, 1 × 75": (1, 75), "half rank": None}),
+        ({"kv_bytes": 100, "need": "mixing"}, {"half rank": None}),
+        ({"width": 64, "multiple_of": 7, "need": "mixing"}, {"half rank": None, "retrieval": None}),
+    ],
+)
+def test_rows_are_what_they_are_called(asked, named):
+    """Half a rank that the table does not show is half of nothing; rank 63 retrieves no 64."""
+    rows = table_rows(advise(**SIZED | asked))
+    found = {name: row.choice.geometry for row in rows for name in row.names}
+    shown = {name: (found[name].heads, row_rank(rows, name)) for name in named if name in found}
+    assert shown == {name: size for name, size in named.items() if size is not None}
+
+
+def row_rank(rows, name):
+    return next(row.choice.rank for row in rows if name in row.names)
+
+
 def test_evidence_reaches_no_rank_that_is_far_from_those_it_was_made_with():
     """Tasks that were advised rank 4 to 8 said that 2 heads of rank 24 were better than one."""
     found = noise(24, task="classify")

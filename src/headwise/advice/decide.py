@@ -147,7 +147,9 @@ def _offered(width: int, rank: RankChoice, question: Question, aimed: Aim) -> li
     found = candidates(width, aimed, constraints, budget, fill=not question.any_shape)
     if rank.retrieval > rank.rank and constraints.rank is None:
         looking = lookup(width, rank.retrieval, constraints)
-        found += [looking] if budget.allows(looking.geometry) else []
+        # Where ranks have a step, the largest up to the width can be too low to retrieve exactly.
+        enough = content_rank(looking.geometry) >= rank.retrieval
+        found += [looking] if enough and budget.allows(looking.geometry) else []
     return once_each(found)
 
 

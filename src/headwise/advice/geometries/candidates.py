@@ -87,12 +87,13 @@ def candidates(
 ) -> list[Candidate]:
     """Every shape of the advised rank that constraints and budget allow.
 
-    With ``fill``, half the rank comes with twice the heads, so that heads × rank = width.
+    With ``fill``, half the rank comes with as many heads as the width and the budget hold, so that
+    heads × rank = width if nothing is limited.
 
     >>> [c.role for c in candidates(64, Aim(4, 16, 4), Constraints(), Budget())]
     ['advised', 'fewer heads', 'whole values', 'half rank']
     """
-    found = list(_shapes(width, aimed, constraints, budget.present is not None, fill))
+    found = list(_shapes(width, aimed, constraints, budget, fill))
     fitting = [candidate for candidate in found if budget.allows(candidate.geometry)]
     whole = constraints.heads or most_heads(width, aimed.rank, constraints, NO_LIMIT)
     if found[0] not in fitting or aimed.heads < whole:
@@ -161,22 +162,23 @@ def references(
 
 
 def _shapes(
-    width: int, aimed: Aim, constraints: Constraints, present: bool, fill: bool
+    width: int, aimed: Aim, constraints: Constraints, budget: Budget, fill: bool
 ) -> Iterator[Candidate]:
     rank, heads, step = aimed.rank, aimed.heads, constraints.multiple_of
     yield Candidate("advised", shaped(width, heads, rank, rank, constraints))
     few = aimed.fewer if constraints.heads is None and 0 < aimed.fewer < heads else heads
     if few < heads:
-        role: Role = "present heads" if present else "fewer heads"
+        role: Role = "fewer heads" if budget.present is None else "present heads"
         yield Candidate(role, shaped(width, few, rank, rank, constraints))
     values = width // few // step * step
     if values > rank:
         yield Candidate("whole values", shaped(width, few, rank, values, constraints))
     less = constraints.rounded(-(-rank // 2))
     if constraints.rank is None and less < rank:
-        free = constraints.heads is None and width % less == 0
-        more = width // less if fill and free and heads * rank == width else heads
-        yield Candidate("half rank", shaped(width, more, less, less, constraints))
+        if fill and constraints.heads is None:
+            within = most_heads(width, less, constraints, budget)
+            heads = max(heads, min(width // less, within))
+        yield Candidate("half rank", shaped(width, heads, less, less, constraints))
 
 
 def _smaller(

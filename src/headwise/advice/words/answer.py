@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from headwise.advice.answer import Answer, Choice
 from headwise.advice.geometries.heads import NEGLIGIBLE
+from headwise.advice.question import kind_of
 from headwise.advice.rule import MARGIN, SLACK, RankChoice, whole_dimension
 from headwise.advice.words.finding import sentence
 from headwise.advice.words.terms import (
@@ -52,7 +53,7 @@ ROLES: dict[str, str] = {
     "fewer heads": "That rank with fewer heads: cheaper. On images it scored 1 to 4 points lower.",
     "present heads": "That rank with the model's number of heads: cheaper than more heads. On "
     "images, fewer heads scored 1 to 4 points lower.",
-    "half rank": "Half that rank: try it if training shows that less is enough.",
+    "half rank": "About half the suggested rank: try it if training shows that less is enough.",
     "lookup": "Enough rank to retrieve single tokens exactly.",
     "limited rank": "The largest rank below that which the limits allow.",
     "usual": f"The usual choice: head_dim {USUAL_HEAD_DIM}, or the nearest that divides the width.",
@@ -147,14 +148,33 @@ def reason_codes(answer: Answer) -> list[str]:
 
 def row_name(answer: Answer, choice: Choice) -> str:
     """What a row of the table is called."""
+    if choice.role == "half rank" and not _halves_a_row(answer, choice):
+        return ROW_NAMES["limited rank"]
     if answer.kept and choice.role in ("advised", "half rank"):
         found = "predicted rank" if answer.evidence.statistics is None else "measured rank"
         return found if choice.role == "advised" else f"half {found.split()[0]}"
     if choice.role == "usual" and choice.geometry != answer.usual.geometry:
-        return "usual, fewer" if choice.rank == answer.usual.rank else "width / heads"
+        return _nearly_usual(answer, choice)
     if choice.role == "limited rank" and choice.rank == answer.usual.rank:
         return "fewer heads"
     return ROW_NAMES.get(choice.role, choice.role)
+
+
+def _halves_a_row(answer: Answer, choice: Choice) -> bool:
+    """Whether this is half of a rank that the table shows; rounding and limits can prevent it."""
+    whole = [one.rank for one in answer.choices if one.role == "advised"]
+    return any(2 * choice.rank - rank in (0, 1) for rank in whole)
+
+
+def _nearly_usual(answer: Answer, choice: Choice) -> str:
+    """What the usual geometry is called under limits, a step between ranks or a form of layer."""
+    usual, own = answer.usual.geometry, choice.geometry
+    if choice.rank != answer.usual.rank:
+        fixed = answer.question.constraints.heads is not None
+        return "width / heads" if fixed else "usual, rounded"
+    if own.heads != usual.heads:
+        return "usual, fewer"
+    return "usual, latent" if kind_of(own) == "mla" else "usual, grouped"
 
 
 def choice_words(answer: Answer, choice: Choice) -> str:
