@@ -11,6 +11,13 @@ def test_complaints_are_one_line(capsys):
     assert capsys.readouterr().err == "headwise: a b c\n"
 
 
+def test_help_names_arguments_as_sentences_do(headwise):
+    out = headwise("scan", "--help").out
+    assert "Usage: headwise scan [OPTIONS] MODEL\n" in out
+    assert "  MODEL  Folder" in out and "<str>  Folder" not in out
+    assert "EXHIBIT  Names such as" in headwise("report", "--help").out
+
+
 def test_json_never_writes_nan():
     with pytest.raises(ValueError, match="JSON"):
         console.print_json({"x": float("nan")})

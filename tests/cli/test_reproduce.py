@@ -1,5 +1,6 @@
 """headwise reproduce and report: everything in miniature end to end, and every wrong turn."""
 
+import io
 import json
 import os
 import sqlite3
@@ -9,10 +10,13 @@ import time
 
 import pytest
 import torch
+from rich.console import Console
 
+from headwise.cli import reproduce_report
 from headwise.papers.catalogue import CATALOGUE, chosen
 from headwise.papers.exhibit import Scale
 from headwise.papers.heads2024.figure_role_of_d import FIGURE_ROLE_OF_D
+from headwise.papers.reproduce import reproduce as reproduction
 from headwise.runs import Store
 from headwise.runs.attempt import stamp
 from headwise.runs.outcome import Failure
@@ -308,6 +312,21 @@ def test_an_unreachable_cluster_is_refused_in_one_line(headwise, tmp_path):
     ran = headwise("reproduce", QUICK, "--cluster", "tcp://127.0.0.1:1", *places)
     assert ran.code == 1
     assert "no cluster answers at tcp://127.0.0.1:1" in ran.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("width", [80, 300])
+def test_the_summary_fits_the_terminal(width):
+    """A narrow terminal leaves two columns to the report and wraps cells; names stay whole."""
+    names = ["rank2026/table_1", "rank2026/figure_2b", "heads2024/figure_what_it_learns"]
+    found = reproduction(names, from_records=True)
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system=None, width=width, markup=False)
+    reproduce_report._print_table(found.summary(), console)
+    lines = out.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    if width == 80:
+        assert all(any(line.startswith(name) for line in lines) for name in names)
+        assert "published as" not in out.getvalue()
 
 
 def test_a_report_of_nothing(headwise, tmp_path):

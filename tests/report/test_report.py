@@ -268,6 +268,15 @@ def test_a_page_is_whole_and_needs_no_other_file(tmp_path):
     assert all(found.startswith("url(#") for found in loaded)
 
 
+def test_a_page_has_dark_colours_and_breaks_long_names():
+    """Every colour of the page is a variable, so that both schemes set it."""
+    style = page("Report", "", []).partition("<style>")[2].partition("</style>")[0]
+    light, _, rest = style.partition("@media (prefers-color-scheme: dark)")
+    assert set(re.findall(r"(--[a-z]+):", light)) == set(re.findall(r"(--[a-z]+):", rest))
+    assert re.findall(r"#[0-9a-f]{3,6}", rest.partition("body {")[2]) == []
+    assert "overflow-wrap: anywhere" in rest
+
+
 def test_only_a_name_of_an_html_file_is_written_to(tmp_path):
     for name in ("r.html", "r.HTM", "r"):
         assert write_page("x", str(tmp_path / name)).read_text() == "x"

@@ -19,7 +19,7 @@ from headwise.cli.app import main
 from headwise.errors import BadInputError
 from headwise.reduction import Cut, Reduction, Score
 from headwise.reduction.stored import keep_reduction
-from headwise.web import law_table
+from headwise.web import answers, law_table
 from headwise.web.app import VIEWS, create_app
 from headwise.web.jobs import MOST_WAITING, Jobs
 from headwise.web.law_table import LENGTHS
@@ -331,6 +331,15 @@ def test_values_of_a_config_that_nobody_gave_are_named(client):
     found = answer_of(client, {}, [("config.json", json.dumps(config).encode())])["result"]
     assert "vocab_size" in json.loads(found["copy"]["config"])
     assert "vocab_size 32000" in found["remarks"]["config"]
+
+
+def test_values_that_agree_are_counted_among_all_that_are_published():
+    row = {"exhibit": "a/b", "title": "t"}
+    tally = {"agrees": 35, "differs": 2, "undecided": 3}
+    part = {"source": "ours", "scale": "paper", "verdict": "", "tally": tally, "claims": []}
+    found = answers._verdict(row, part)
+    assert (found["agreed"], found["total"], found["compared"]) == (35, 40, "values")
+    assert found["agreement"] == 35 / 37  # sorts exhibits by what is decided
 
 
 def test_an_exhibit_says_what_disagrees_and_what_is_compared(client):

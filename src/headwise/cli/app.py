@@ -19,6 +19,7 @@ import typer
 from headwise.cli.advise import advise
 from headwise.cli.bound import bound
 from headwise.cli.console import (
+    Verb,
     close_quietly,
     complain,
     is_of_stream,
@@ -46,20 +47,36 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("advise", short_help="Advise how many heads, of what rank, before training.")(advise)
-app.command("trial", short_help="Train several geometries side by side on your data.")(trial)
-app.command("rank", short_help="Measure the rank of an attention matrix.")(rank)
-app.command("scan", short_help="Measure the attention rank of every head of a model.")(scan)
-app.command("reduce", short_help="Cut a trained model to a smaller rank or KV cache.")(reduce)
-app.command("law", short_help="Predict the attention rank of a random head by formula.")(law)
-app.command("bound", short_help="Bound the error of low-rank heads, or the heads needed.")(bound)
-app.command("reproduce", short_help="Recompute figures and tables of the papers.")(reproduce)
-app.command("report", short_help="Write the report of the stored figures and tables.")(report)
-app.command("data", short_help="List real datasets, and how to get missing ones.")(data)
-app.command("serve", short_help="Open the local page: ask, look at laws, scans and exhibits.")(
-    serve
+app.command("advise", cls=Verb, short_help="Advise how many heads, of what rank, before training.")(
+    advise
 )
-app.command("demo", short_help="Compare numpy, torch and headwise on one matrix.")(demo)
+app.command("trial", cls=Verb, short_help="Train several geometries side by side on your data.")(
+    trial
+)
+app.command("rank", cls=Verb, short_help="Measure the rank of an attention matrix.")(rank)
+app.command("scan", cls=Verb, short_help="Measure the attention rank of every head of a model.")(
+    scan
+)
+app.command("reduce", cls=Verb, short_help="Cut a trained model to a smaller rank or KV cache.")(
+    reduce
+)
+app.command("law", cls=Verb, short_help="Predict the attention rank of a random head by formula.")(
+    law
+)
+app.command(
+    "bound", cls=Verb, short_help="Bound the error of low-rank heads, or the heads needed."
+)(bound)
+app.command("reproduce", cls=Verb, short_help="Recompute figures and tables of the papers.")(
+    reproduce
+)
+app.command("report", cls=Verb, short_help="Write the report of the stored figures and tables.")(
+    report
+)
+app.command("data", cls=Verb, short_help="List real datasets, and how to get missing ones.")(data)
+app.command(
+    "serve", cls=Verb, short_help="Open the local page: ask, look at laws, scans and exhibits."
+)(serve)
+app.command("demo", cls=Verb, short_help="Compare numpy, torch and headwise on one matrix.")(demo)
 
 
 #: Names of the HTML report in earlier versions or in other commands, with what to type now.

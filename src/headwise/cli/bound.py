@@ -66,8 +66,8 @@ def bound(
         raise UsageError(f"expected --heads or --error, got {got}; pass one of them")
     if rank >= width:
         raise UsageError(
-            f"expected --rank below the width {width}, got {rank}; pass a smaller one: a single "
-            "head of full rank is exact"
+            f"expected --rank below the width {width:,}, got {rank:,}; pass a smaller one: a "
+            "single head of full rank is exact"
         )
     import headwise
     from headwise.cli.console import emphasised, print_json, screen
@@ -87,7 +87,7 @@ def _in_words(found: Bound) -> str:
     else:
         words = f"An error of {found.error:g} needs at least **{counted(found.heads)}** {sizes}"
     return (
-        f"{words} at width {found.width}, with {_VALUES[found.values]}.\n"
+        f"{words} at width {found.width:,}, with {_VALUES[found.values]}.\n"
         "The task is to retrieve the nearer of two tokens. The error is the mean squared error; "
         "without attention it is 0.5."
     )

@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,6 +56,21 @@ _PLAINER = str.maketrans(
         for character in characters
     }
 )
+
+
+class Verb(TyperCommand):
+    """A command whose help names arguments as sentences do: MODEL, not {MODEL} or MODEL <str>."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Leave out the braces around an argument that is needed."""
+        return [re.sub(r"^{(.*)}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Leave out the types of arguments, which their descriptions say."""
+        for one in self.params:
+            if one.param_type_name == "argument":
+                vars(one)["display_type_rich"] = lambda ctx: ""
+        super().format_options(ctx, formatter)
 
 
 class UsageError(typer.TyperException):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from headwise.papers.reproduce import Reproduction
+    from headwise.report import Table
 
 #: Where the exhibits of each folder come from.
 FOLDERS = {
@@ -27,6 +28,9 @@ SCALES = ("miniature", "laptop", "gpu", "paper")
 
 #: More claims that do not hold than this are counted; the report names them.
 MOST_CLAIMS = 12
+
+#: Columns of the summary that a narrow terminal leaves to the report.
+ONLY_WHERE_WIDE = ("published as", "within 3 standard errors")
 
 #: What the columns of a list are.
 HEAD = "exhibit, scales (miniature, laptop, gpu, paper), largest recorded scale, title:"
@@ -73,10 +77,27 @@ def _print_exhibit(row: dict[str, Any], wide: int, out: Console) -> None:
         out.print(f"    in the store: {states}")
 
 
+def _print_table(table: Table, out: Console) -> None:
+    """Print a table; where a terminal is too narrow, with fewer columns and cells in lines."""
+    text = table.text()
+    if not out.is_terminal or max(map(len, text.splitlines())) <= out.width:
+        print(text)
+        return
+    from rich.table import Table as Wrapped
+
+    shown = [j for j, name in enumerate(table.columns) if name not in ONLY_WHERE_WIDE]
+    wrapped = Wrapped(box=None, pad_edge=False, padding=(0, 1))
+    for j in shown:
+        wrapped.add_column(table.columns[j], no_wrap=j == 0, justify="left")
+    for row in table.rows:
+        wrapped.add_row(*("" if row[j] is None else str(row[j]) for j in shown))
+    out.print(wrapped)
+
+
 def _print(found: Reproduction) -> None:
     """The summary, then what does not hold; of a single exhibit, also what differs."""
     lines = found.failed_claims()
-    print(found.summary().text())
+    _print_table(found.summary(), screen())
     if lines and len(lines) <= MOST_CLAIMS:
         print("\n".join(["", *lines]))
     print()

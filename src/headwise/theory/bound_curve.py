@@ -88,7 +88,7 @@ class Bound(Tabular, Drawable):
         axes.set_xscale("log")
         axes.set_ylim(0, None)
         axes.set(xlabel="number of heads", ylabel="mean squared error")
-        axes.set_title(f"Heads of rank {self.rank} in {self.width} dimensions")
+        axes.set_title(f"Heads of rank {self.rank:,} in {self.width:,} dimensions")
         axes.legend(frameon=False)
         return figure
 

@@ -225,11 +225,12 @@ def _verdicts() -> list[dict[str, Any]]:
 
 
 def _verdict(row: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """The share that agrees: of the values that are decided, or of claims if none is published."""
+    """How many values agree of all that are published, or claims if none is."""
+    # The share leaves out what is undecided: it sorts exhibits by how well they are reproduced.
     tally, claims = part["tally"], part["claims"]
     held, decided = sum(claim["holds"] for claim in claims), tally["agrees"] + tally["differs"]
-    printed = sum(tally.values()) > 0
-    agreed, compared = (tally["agrees"], decided) if printed else (held, len(claims))
+    values = sum(tally.values())
+    agreed, compared = (tally["agrees"], decided) if values else (held, len(claims))
     return {
         "exhibit": row["exhibit"],
         "title": row["title"],
@@ -239,9 +240,9 @@ def _verdict(row: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         "claims": len(claims),
         "claims_held": held,
         "failed": len(claims) - held,
-        "compared": "values" if printed else "claims",
+        "compared": "values" if values else "claims",
         "agreed": agreed,
-        "decided": compared,
+        "total": values or len(claims),
         "agreement": agreed / compared if compared else None,
         "verdict": part["verdict"],
     }

@@ -34,7 +34,7 @@ function bar(line) {
     svg.append(piece);
     x += width;
   });
-  return make("div", { class: "bar" }, svg, make("span", {}, `${line.agreed} of ${line.decided} ${line.compared}`));
+  return make("div", { class: "bar" }, svg, make("span", {}, `${line.agreed} of ${line.total} ${line.compared}`));
 }
 
 const titled = ({ exhibit, title, scale }) => make("div", {}, make("a", { href: `#${exhibit}${scale ? `~${scale}` : ""}` }, title), make("small", {}, scale ? `${exhibit}, scale ${scale}` : exhibit));
@@ -64,7 +64,7 @@ function totals() {
     ["Exhibits", String(new Set(lines.map((line) => line.exhibit)).size)],
     ["Published values that agree", `${sum("agrees")} of ${sum("agrees") + sum("differs") + sum("undecided")}`],
     ["Claims that hold", `${sum("claims_held")} of ${sum("claims")}`],
-    ...(worst ? [["Worst reproduced", make("a", { href: `#${worst.exhibit}~${worst.scale}` }, `${worst.title.split(":")[0]}: ${worst.agreed} of ${worst.decided} agree`)]] : []),
+    ...(worst ? [["Worst reproduced", make("a", { href: `#${worst.exhibit}~${worst.scale}` }, `${worst.title.split(":")[0]}: ${worst.agreed} of ${worst.total} agree`)]] : []),
   ]);
 }
 
