@@ -147,7 +147,7 @@ def test_the_dtype_is_the_one_that_was_stored(tmp_path, dtype):
 
 
 def test_a_mask_of_float_zeros_and_ones_is_refused(tmp_path):
-    """Added to the logits it would mask nothing; whoever passes it means booleans."""
+    """Added to the logits it would mask nothing; booleans are meant."""
     scores = torch.randn(5, 5, dtype=torch.float64)
     np.save(tmp_path / "m.npy", np.tri(5))
     for mask in (np.tri(5), torch.ones(5, 5).tril(), tmp_path / "m.npy"):

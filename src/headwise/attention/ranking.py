@@ -108,9 +108,7 @@ def rank(
         >>> rank(queries=q, keys=q, mask="causal")
         Ranks(5 × 5 matrix, rank 5, certain)
     """
-    asked = dict(locals())
-    _refuse_wrong_kinds(asked)
-    refuse_mixtures(asked | {"logits": logits or isinstance(source, LogWeights)})
+    asked = _checked(dict(locals()))
     rule = as_tolerance(tolerance)
     with made_on_cpu():
         if source is not None:
@@ -121,12 +119,16 @@ def rank(
         return replace(_measured(subject, rule, progress), inputs=_repeated(asked))
 
 
-def _refuse_wrong_kinds(asked: Mapping[str, Any]) -> None:
+def _checked(asked: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of ``rank``, if each is of its type and they go together."""
     one_of("`logits`", asked["logits"], (True, False))
     for name in ("name", "queries_name", "keys_name"):
         of_type(f"`{name}`", asked[name], (str, type(None)), "the name of an array")
     methods = "an object with the methods of headwise.Progress"
     of_type("`progress`", asked["progress"], Progress, methods)
+    logits = asked["logits"] or isinstance(asked["source"], LogWeights)
+    refuse_mixtures(asked | {"logits": logits})
+    return asked
 
 
 def _repeated(asked: Mapping[str, Any]) -> dict[str, Any]:
