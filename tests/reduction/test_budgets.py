@@ -65,8 +65,8 @@ def test_parameters_that_no_rank_meets_are_refused_with_a_way_out(tiny, tokenize
     with pytest.raises(BadInputError) as refused:
         headwise.reduce(tiny("llama"), TEXT, **asked)
     assert str(refused.value) == (
-        "expected `params` of at least 3,008 (49%), got 2,457 of 6,144; pass 3008 or more, let "
-        "ranks be multiples of a smaller `step`, or `keys='pairs'`, which cuts queries too"
+        "expected `params` of at least 3,008 (49%), got 2,457 of 6,144; pass 3008 or more, a "
+        "smaller `step`, or `keys='pairs'`, which cuts queries too"
     )
     headwise.reduce(tiny("llama"), TEXT, keys="pairs", **asked)
 

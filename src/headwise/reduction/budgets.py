@@ -119,14 +119,14 @@ def affordable(
     least = cost_of_all(sizes, measure, itemsize, step=step, only=only)
     if found < least:
         share = math.ceil(1000 * least / most) / 10
-        other = ""
+        others = ", or a smaller `step`"
         if sizes[0].keys == "latent":
             pairs = [replace(each, keys="pairs") for each in sizes]
             if cost_of_all(pairs, measure, itemsize, step=step, only=only) <= found:
-                other = ", or `keys='pairs'`, which cuts queries too"
+                others = ", a smaller `step`, or `keys='pairs'`, which cuts queries too"
         raise BadInputError(
             f"expected `{measure}` of at least {least:,} ({share:g}%), got {found:,} of {most:,}",
-            hint=f"pass {least} or more, let ranks be multiples of a smaller `step`{other}",
+            hint=f"pass {least} or more{others}",
         )
     return found
 
