@@ -156,6 +156,22 @@ def row_rank(rows, name):
     return next(row.choice.rank for row in rows if name in row.names)
 
 
+def test_a_rank_that_is_rounded_up_says_so():
+    words = said(noise(3, width=64, task="classify"))
+    assert "(rank 3 does, rounded up to 4 so that heads × rank = width)." in words
+    assert "rounded up" not in said(noise(3, width=48, task="classify"))
+    assert "in 3 dimensions (2.7 rounded up; heads paper" in page(advise("digits"))
+    assert "in 768 dimensions (heads" in page(advise(length=64, width=768))
+
+
+def test_ids_that_are_stored_as_floats_are_noticed():
+    ids = torch.randint(50, (40, 16), generator=torch.Generator().manual_seed(0))
+    hint = "if these are token ids, store them as whole numbers."
+    assert hint in said(advise(ids.float(), width=16)) and hint not in said(advise(ids, width=16))
+    for other in (ids.float() + 0.5, (ids % 2).float(), ids.float()[None].repeat(2, 1, 1)):
+        assert hint not in said(advise(other, width=16))
+
+
 def test_evidence_reaches_no_rank_that_is_far_from_those_it_was_made_with():
     """Tasks that were advised rank 4 to 8 said that 2 heads of rank 24 were better than one."""
     found = noise(24, task="classify")

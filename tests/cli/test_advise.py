@@ -105,6 +105,10 @@ def test_explain_shows_curves_and_every_finding(headwise):
     out = headwise("advise", "--length", 128, "--width", 64, "--explain").out
     assert "This measures the first layer" not in out
     assert "head dimension" in out and "Retrieval" in out and "FLOPs: per token" in out
+    lines = out.splitlines()
+    assert any(line.split()[:2] == ["heads", "rank"] and "FLOPs" in line for line in lines)
+    for column in ("mixing", "retrieval"):
+        assert sum(line.startswith(f"{column}: ") for line in lines) == 1, column
     assert max(map(len, out.splitlines())) <= 80
 
 

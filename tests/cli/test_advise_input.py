@@ -75,7 +75,16 @@ def test_a_refused_report_leaves_no_file(headwise, tmp_path):
             2,
             "expected a SOURCE to read with --tokenizer",
         ),
-        (("--length", "9", "--width", "8", "--size", "32"), 2, "SOURCE to read with --size"),
+        (
+            ("--length", "9", "--width", "8", "--size", "32"),
+            2,
+            "SOURCE to read with --size, got none; pass a SOURCE too, or leave it out",
+        ),
+        (
+            ("--kv-bytes", "50%"),
+            2,
+            "expected --kv-bytes as bytes per token of one layer, in 16-bit numbers, got '50%'",
+        ),
         (
             ("--length", "9", "--width", "8", "--vocabulary", "9", "--name", "a"),
             2,

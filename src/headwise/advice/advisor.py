@@ -185,6 +185,12 @@ def _refuse_unknown(task: Task | None, need: Need) -> None:
 
 
 def _budget(params: Number | None, kv_bytes: Number | None) -> Budget:
+    if isinstance(kv_bytes, str) and kv_bytes.strip().endswith("%"):
+        raise ParameterError(
+            f"expected `kv_bytes` as bytes per token of one layer, in 16-bit numbers, got "
+            f"{kv_bytes!r}",
+            hint="pass a number such as 512; only headwise reduce takes shares",
+        )
     limits = _optional("params", params, MOST_COST), _optional("kv_bytes", kv_bytes, MOST_COST)
     return Budget(*limits)
 
@@ -246,7 +252,7 @@ def _from_law(length: int, reading: Reading, mask: MaskName) -> Evidence:
         listed = ", ".join(f"`{name}`" for name in given)
         raise ParameterError(
             f"expected a `source` to read with {listed}, got none",
-            hint="pass a `source` too, or leave the others out",
+            hint=f"pass a `source` too, or leave {'it' if len(given) == 1 else 'them'} out",
         )
     return law_evidence(length, reading.width, mask)
 

@@ -319,6 +319,8 @@ def _about_tokens(evidence: Evidence) -> Iterator[Finding]:
     found = evidence.statistics
     if found is None:
         return
+    if found.whole:
+        yield Finding("whole numbers")
     if found.mean_share > LARGE_MEAN:
         yield Finding("mean", {"share": found.mean_share, "learned": found.learned})
     yield from _sample(evidence.count, found)

@@ -59,9 +59,24 @@ Params = Annotated[
     int | None,
     option("--params", "Limit the parameters of the attention layer, such as 20k.", whole_from(1)),
 ]
+
+
+def cache_bytes(text: str | int) -> int | str:
+    """Read bytes of a KV cache; ``headwise.advise`` refuses a share and names the unit.
+
+    >>> cache_bytes("1k"), cache_bytes("50%")
+    (1000, '50%')
+    """
+    return text if isinstance(text, str) and text.strip().endswith("%") else whole_from(1)(text)
+
+
 KvBytes = Annotated[
-    int | None,
-    option("--kv-bytes", "Limit the KV cache: 16-bit bytes per token and layer.", whole_from(1)),
+    Any,
+    option(
+        "--kv-bytes",
+        "Limit the KV cache: bytes per token of one layer, in 16-bit numbers.",
+        cache_bytes,
+    ),
 ]
 Heads = Annotated[int | None, option("--heads", "Fix the number of heads.", whole_from(1, 65_536))]
 Rank = Annotated[int | None, option("--rank", "Fix the head dimension.", whole_from(1))]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: Columns of the table that a narrow terminal leaves out, in this order.
 SPARE = ("KV bytes", "rotary", "params", "of yours", "of usual")
 
+#: Columns of the second table, which has room for every cost.
+COSTS = ("", "heads", "rank", "params", "FLOPs", "KV bytes")
+
 MORE = "More: --explain; --html report.html; --export torch prints the layer to use."
 
 
@@ -64,12 +67,18 @@ def _glance(shown: Document, width: int, *, whole: bool) -> Iterator[object]:
     yield Text(f"{shown.question}\n", style="dim")
     yield Text(f"{shown.headline}\n", style="bold")
     yield from _aligned(shown.table if whole else _first_rows(shown.table), width)
-    for line in shown.legend if whole else shown.first_legend:
+    for line in _unexplained(shown) if whole else shown.first_legend:
         yield Text(line, style="dim")
     yield ""
     for number, line in enumerate(shown.reasons, 1):
         yield _hanging(f"{number}. ", line, width)
     yield Text(f"\n{shown.caveat}")
+
+
+def _unexplained(shown: Document) -> list[str]:
+    """The lines of the legend whose columns no note below explains."""
+    noted = {note.partition(":")[0] for note in shown.notes}
+    return [line for line in shown.legend if line.partition(":")[0] not in noted]
 
 
 def _explained(answer: Answer, shown: Document, width: int) -> Iterator[object]:
@@ -80,8 +89,17 @@ def _explained(answer: Answer, shown: Document, width: int) -> Iterator[object]:
         for line in () if one.table is None else _lines(one.table):
             yield f"   {line}"
     yield ""
+    for line in _lines(_chosen(shown.whole_table, COSTS)):
+        yield line
+    yield ""
     for note in shown.notes:
         yield _hanging("", note, width)
+
+
+def _chosen(table: Table, names: Sequence[str]) -> Table:
+    """The table with these columns only."""
+    places = [table.columns.index(name) for name in names]
+    return Table(tuple(names), tuple(tuple(row[p] for p in places) for row in table.rows))
 
 
 def _first_rows(table: Table) -> Table:

@@ -40,6 +40,8 @@ class TokenStatistics:
         orthonormality: The rank paper's ‖C − I‖_F / n².
         learned: Whether the tokens are ids, whose embedding is learned.
         numbers: Numbers per token, for vectors.
+        whole: Whether these are one sequence of vectors in which all numbers are whole, as a table
+            of token ids that is stored as floats is read.
         distinct: Number of different tokens.
         repeated: Share of the most frequent token.
         returning: Share of tokens that occurred before in their sequence.
@@ -60,6 +62,7 @@ class TokenStatistics:
     orthonormality: float
     learned: bool
     numbers: int | None = None
+    whole: bool = False
     distinct: int | None = None
     repeated: float = 0.0
     returning: float = 0.0
@@ -105,6 +108,7 @@ def token_statistics(tokens: TokenSet, seed: int) -> TokenStatistics:
         orthonormality=float(squares.sqrt().mean()) / tokens.length**2,
         learned=tokens.learned,
         numbers=None if tokens.learned else tokens.values.shape[-1],
+        whole=not tokens.learned and _look_like_ids(tokens.values),
         distinct=same.distinct,
         repeated=same.repeated,
         returning=same.returning,
@@ -198,6 +202,13 @@ def _numbered(tokens: TokenSet) -> tuple[Int[Tensor, "b n"], Int[Tensor, " k"]]:
     dim = None if tokens.learned else 0
     _, ids, counts = torch.unique(rows, dim=dim, return_inverse=True, return_counts=True)
     return ids.reshape(tokens.sequences, tokens.length), counts
+
+
+def _look_like_ids(vectors: Float[Tensor, "b n c"]) -> bool:
+    """Whether one sequence has whole numbers from 0 on; zeros and ones alone are features."""
+    if len(vectors) > 1 or float(vectors.min()) < 0 or float(vectors.max()) <= 1:
+        return False
+    return bool((vectors == vectors.round()).all())
 
 
 def _mean_share(rows: Float[Tensor, "m c"]) -> float:

@@ -91,6 +91,7 @@ LABELS = {
     "law bounds": "Law",
     "wide band": "Band",
     "few tokens": "Tokens",
+    "whole numbers": "Tokens",
     "few for dimension": "Tokens",
     "one token": "Repeats",
     "small": "Scale",
@@ -128,8 +129,8 @@ def headline(answer: Answer) -> str:
 
 def caveat(answer: Answer) -> str:
     """What to know before the answer is believed."""
-    few = answer.finding("few tokens")
-    parts = [CLOSING] if few is None else [sentence(few), CLOSING]
+    doubts = [answer.finding(code) for code in ("whole numbers", "few tokens")]
+    parts = [*(sentence(one) for one in doubts if one is not None), CLOSING]
     if answer.evidence.statistics is None:
         parts = [NO_DATA]
     return " ".join(parts + [NOT_YOURS] * (answer.present is not None))
@@ -200,7 +201,7 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
         enough, verb = "reaches what was enough on trained tasks", "does"
     known = not is_open(rank)
     least = (
-        f" ({enough_words(rank)} {verb})"
+        f" ({enough_words(rank)} {verb}{_rounded_up(answer)})"
         if known
         else f" (unknown: it rises up to rank {rank.mixing})"
     )
@@ -218,6 +219,13 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
     ]
 
 
+def _rounded_up(answer: Answer) -> str:
+    """Where heads × rank = width moved the advised rank above the one that is enough."""
+    if answer.finding("shape") is None:
+        return ""
+    return f", rounded up to {answer.best.rank} so that heads × rank = width"
+
+
 def _rank_columns(choices: Sequence[Choice]) -> str:
     """Explain the column "rank", and "values" and "kv" if the table has them."""
     words = ["rank: head dimension of queries and keys"]
@@ -230,16 +238,18 @@ def _rank_columns(choices: Sequence[Choice]) -> str:
 
 def notes(answer: Answer) -> list[str]:
     """What the columns of the tables mean, in detail."""
-    dimension = whole_dimension(answer.evidence.effective_dimension)
+    effective = answer.evidence.effective_dimension
+    dimension = whole_dimension(effective)
+    rounded = f"{effective:.1f} rounded up; " if f"{effective:.1f}" != f"{dimension:.1f}" else ""
     return [
         "mixing: numerical rank of a head's attention matrix before training, as a share of its "
         "plateau, the value that it tends to for large head dimensions.",
         "retrieval: lower bound on the mean squared error of retrieving the nearer of two tokens "
-        f"in {dimension} dimensions (heads paper; 0.5 without attention). 0: one head can be "
-        f"exact. Training took a rank of {MARGIN} times the effective dimension to get there; "
+        f"in {dimension} dimensions ({rounded}heads paper; 0.5 without attention). 0: one head can "
+        f"be exact. Training took a rank of {MARGIN} times the effective dimension to get there; "
         f"below that, {NO_BOUND} is shown.",
-        f"FLOPs: per token, at {answer.evidence.context:,} tokens of context. KV bytes: per token, "
-        "in 16-bit numbers.",
+        f"FLOPs: per token, at {answer.evidence.context:,} tokens of context. KV bytes: per token "
+        "of one layer, in 16-bit numbers.",
     ]
 
 

@@ -253,6 +253,8 @@ _SENTENCES: dict[str, str | Callable[[Values], str]] = {
     "{last:.2f} at {dim}: a triangular matrix with a positive diagonal has full rank whatever the "
     "head can do. So mixing is read without the mask.",
     "few tokens": "Only {count:,} tokens were given; pass {enough:,} or more.",
+    "whole numbers": "All numbers are whole, and they were read as vectors: if these are token "
+    "ids, store them as whole numbers.",
     "few for dimension": lambda v: (
         f"{counted(v['distinct'], 'different token')} can show at most "
         f"{counted(v['dimensions'], 'dimension')}; with more tokens retrieval may need more rank."
