@@ -1,4 +1,4 @@
-"""The page Models: what it is told of stored scans."""
+"""What the page Models shows of stored scans."""
 
 import torch
 
