@@ -4,13 +4,12 @@ import pytest
 import torch
 from tests.trials.test_trial import GEOMETRIES, HOW, Own, batches
 
-from headwise.data.named_functions import seeded
+from headwise.data.named_functions import as_function, seeded
 from headwise.data.sources import read_source
 from headwise.errors import BadInputError, ParameterError
 from headwise.trials import trial_of
 from headwise.trials.halving import looks
 from headwise.trials.own_models import OwnRunner, OwnTraining
-from headwise.trials.settle import _function
 
 
 def test_scores_of_a_short_training_take_no_more_passes_than_its_steps():
@@ -126,6 +125,6 @@ def two(seed, size):
 def test_what_builds_no_model_is_refused_in_one_line():
     """Numbers for functions ended in a TypeError, and other results in an AttributeError."""
     with pytest.raises(ParameterError, match="PACKAGE:FUNCTION as `build`, got 3"):
-        _function("build", 3)
+        as_function("build", 3)
     with pytest.raises(BadInputError, match=r"torch module from build\(geometry\), got dict"):
         trial_of(lambda geometry: {}, batches, GEOMETRIES, steps=10)

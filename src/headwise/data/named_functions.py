@@ -30,6 +30,22 @@ def function_named(name: str) -> Callable[..., Any]:
     return found
 
 
+def as_function(name: str, given: Any) -> Callable[..., Any]:
+    """Return a function that was passed itself or as PACKAGE:FUNCTION, for the parameter ``name``.
+
+    >>> as_function("build", abs)(-1)
+    1
+    """
+    if isinstance(given, str):
+        return function_named(given)
+    if not callable(given):
+        raise ParameterError(
+            f"expected a function or PACKAGE:FUNCTION as `{name}`, got {given!r}",
+            hint="pass a function",
+        )
+    return given
+
+
 def seeded(
     function: Callable[..., Any], name: str, *, optional: bool = True
 ) -> Callable[[int], Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from headwise.checks import of_type, positive, whole
-from headwise.data.named_functions import function_named, working_directory_importable
+from headwise.data.named_functions import as_function, working_directory_importable
 from headwise.devices import refuse_absent
 from headwise.errors import ParameterError
 from headwise.geometry import HeadGeometry, read_geometries
@@ -206,7 +206,7 @@ def trial_of(
     identity = f"{ORDER}: {list(entrants)} {training} {told}"
     limits = Limits(60.0 * minutes, _standing(folder), identity, progress)
     own = partial(
-        OwnRunner, entrants, _function("build", build), _function("batches", batches), training
+        OwnRunner, entrants, as_function("build", build), as_function("batches", batches), training
     )
     with working_directory_importable():
         # Refuses models and batches that cannot be trained, before a cluster is asked.
@@ -286,15 +286,6 @@ def _own_spec(
     build, batches = names
     own = partial(TrainOwn, folder=str(folder), build=build, batches=batches)
     return partial(own, **training.sizes())
-
-
-def _function(name: str, given: Any) -> Callable[..., Any]:
-    if not isinstance(given, str) and not callable(given):
-        raise ParameterError(
-            f"expected a function or PACKAGE:FUNCTION as `{name}`, got {given!r}",
-            hint="pass a function",
-        )
-    return function_named(given) if isinstance(given, str) else given
 
 
 def _refuse_functions(names: Sequence[str]) -> None:
