@@ -40,7 +40,7 @@ print(json.dumps({call: said(call) for call in json.load(sys.stdin)}))
 
 #: A call, and what its refusal says.
 REFUSED = {
-    "advise(**sizes, heads='8')": "expected a whole number for `heads`, got '8'",
+    "advise(**sizes, heads='x')": "expected a whole number for `heads`, got 'x'",
     "advise(**sizes, multiple_of='x')": "expected a whole number for `multiple_of`, got 'x'",
     "advise(tokens, seed='x')": "expected a whole number for `seed`, got 'x'",
     "advise(**sizes, any_shape='yes')": "expected `any_shape` True or False, got 'yes'",
@@ -107,7 +107,7 @@ REFUSED = {
     "scan('model', tokens, text='a b')": "expected no `text` with `inputs`, got both",
     "scan(mha(heads), tokens, text='a b')": "expected no `text` with a model, got both",
     "scan(mha(heads), 'text')": "expected a tensor, a tuple or a mapping as `inputs`, got str",
-    "scan(mha(heads), tokens, layers='0')": "expected a list of layers, got '0'",
+    "scan(mha(heads), tokens, layers='1-0')": "ranges from the smaller to the larger number",
     "scan(mha(heads), tokens, heads=[-1])": "expected heads from 0 on, got [-1]",
     "scan(mha(heads), tokens).plot('x')": "or 'logit_scale', got 'x'",
     "scan(mha(heads), tokens).table('x')": "or 'logit_scale', got 'x'",

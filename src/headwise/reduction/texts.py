@@ -74,13 +74,8 @@ def sample_text(
     inner = length - 2 if wrap else length
     least, judged = -(-needed // inner), 6 if wrap else 1
     tokens = max(usual, least * inner) if tokens is None else tokens
-    for name, given, rows_needed in (("tokens", tokens, least), ("held_out", held_out, judged)):
-        if given < rows_needed * inner:
-            raise ParameterError(
-                f"expected `{name}` of at least {rows_needed * inner:,} for sequences of {length} "
-                f"in this model, got {given:,}",
-                hint=f"pass {rows_needed * inner} or more, or a smaller `length`",
-            )
+    _refuse_few("tokens", tokens, least * inner, length)
+    _refuse_few("held_out", held_out, judged * inner, length)
     ids = encoded(tokenizer, text, add_special_tokens=False, verbose=False)["input_ids"]
     refuse_unknown(tokenizer, ids)
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id) if wrap else None
@@ -105,6 +100,15 @@ def sample_text(
         _batches(rows[:-judged], around, max(size, 4)),
         _batches(rows[-judged:], around, size),
     )
+
+
+def _refuse_few(name: str, given: int, needed: int, length: int) -> None:
+    if given < needed:
+        raise ParameterError(
+            f"expected `{name}` of at least {needed:,} for sequences of {length} in this model, got "
+            f"{given:,}",
+            hint=f"pass {needed} or more, or a smaller `length`",
+        )
 
 
 def _batches(rows: list[list[int]], around: tuple[int, int] | None, size: int) -> Batches:
