@@ -105,8 +105,8 @@ def sample_text(
 def _refuse_few(name: str, given: int, needed: int, length: int) -> None:
     if given < needed:
         raise ParameterError(
-            f"expected `{name}` of at least {needed:,} for sequences of {length} in this model, got "
-            f"{given:,}",
+            f"expected `{name}` of at least {needed:,} for sequences of {length} in this model, "
+            f"got {given:,}",
             hint=f"pass {needed} or more, or a smaller `length`",
         )
 
