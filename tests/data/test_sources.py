@@ -109,8 +109,8 @@ def test_both_read_batches_and_a_trial_takes_their_labels(source):
         read_problem(source, CLASSES, Frame())
 
 
-@pytest.mark.parametrize("labels", [IDS, torch.rand(12), "words", None])
-def test_what_is_no_class_of_each_sample_is_no_label(labels):
+@pytest.mark.parametrize("labels", [IDS, torch.rand(12, 2), "words", None])
+def test_what_is_no_number_for_each_sample_is_no_label(labels):
     found = read_source([{"input_ids": IDS, "labels": labels}], most=256)
     assert found.labels is None and found.values.tolist() == IDS.tolist()
     assert read_source(iter([[1, 2], [3, 4]]), most=256).labels is None
