@@ -16,6 +16,7 @@ from headwise.probing.refusals import real_parts
 from headwise.probing.trainers import lightning_callback, transformers_callback
 from headwise.report import Curve, Line, Panel, draw
 from headwise.report.results import Drawable, Tabular
+from headwise.report.tables import counted
 from headwise.spectra import measure
 
 Reaction = Literal["warn", "stop", "ignore"]
@@ -157,7 +158,8 @@ class RankMonitor(Tabular, Drawable):
 
     def __repr__(self) -> str:
         layers = len({row.layer for row in self.rows})
-        return f"RankMonitor({len(self.rows)} rows of {layers} layers, every {self.every} steps)"
+        rows = f"{counted(len(self.rows), 'row')} of {counted(layers, 'layer')}"
+        return f"RankMonitor({rows}, every {counted(self.every, 'step')})"
 
     def _rows(self) -> list[dict[str, Any]]:
         return self.as_json()

@@ -12,10 +12,11 @@ from typing import Any, get_args
 from headwise.checks import one_of
 from headwise.probing.heat_map import Scale, heat_map
 from headwise.probing.page import document
-from headwise.probing.rows import LIMITS, TITLES, Column, HeadRow, counted, mean_of
+from headwise.probing.rows import LIMITS, TITLES, Column, HeadRow, mean_of
 from headwise.probing.summary import summary
 from headwise.report import save, write_page
 from headwise.report.results import Tabular
+from headwise.report.tables import counted
 from headwise.whole_files import write_whole
 
 #: What to call the limit of a column.

@@ -137,15 +137,6 @@ class HeadRow:
         return (self.rank_low + self.rank_high) / 2
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "layer"), counted(2, "layer")
-    ('1 layer', '2 layers')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def mean_of(rows: Iterable[HeadRow], column: str) -> float | None:
     """Return the mean of a column over the rows in which it is known.
 

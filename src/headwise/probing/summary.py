@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headwise.probing.rows import HeadRow, counted, mean_of
+from headwise.probing.rows import HeadRow, mean_of
 from headwise.report.results import short_repr
+from headwise.report.tables import counted
 
 if TYPE_CHECKING:
     from headwise.probing.result import Scan

@@ -12,6 +12,15 @@ from headwise.errors import BadInputError, needs_extra
 Cell = str | int | float | None
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "layer"), counted(2000, "layer")
+    ('1 layer', '2,000 layers')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 class Shown(NamedTuple):
     """A cell as a page shows it: its text and its CSS classes."""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from headwise.report import Section, Table, inline_svg, page
 from headwise.report.figures import COLOURS, MARKERS, in_style
+from headwise.report.tables import counted
 from headwise.trials.candidates import name_of
 from headwise.trials.prediction import SURPRISE, most_stated
 
@@ -45,13 +46,14 @@ def verdict(found: Trial) -> str:
     if not found.learned:
         return (
             f"Nothing was learned: no geometry has a lower {found.measure} after "
-            f"{found.full:,} steps than a constant prediction, {found.constant:.4f}."
+            f"{counted(found.full, 'step')} than a constant prediction, {found.constant:.4f}."
         )
     limit = most_stated(len(found.entrants))
     capped = found.steps[-1] < found.full and f"{best.probability:.2f}" == f"{limit:.2f}"
     return (
         f"{name_of(best.geometry)} ({_named_by(found)}) has the lowest {_scored(found)} "
-        f"after {found.full:,} steps. It is the best with probability {best.probability:.2f}"
+        f"after {counted(found.full, 'step')}. "
+        f"It is the best with probability {best.probability:.2f}"
         + (", the most that is stated before the end of the training." if capped else ".")
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 from headwise.geometry import HeadGeometry
 from headwise.report import write_page
 from headwise.report.results import Drawable, Tabular
+from headwise.report.tables import counted
 from headwise.trials import render
 from headwise.trials.candidates import name_of
 from headwise.trials.halving import Standing
@@ -93,11 +94,13 @@ class Trial(Tabular, Drawable):
     def __repr__(self) -> str:
         best = self.best
         if not self.learned:
-            return f"Trial(nothing learned by {len(self.entrants)} after {self.full:,} steps)"
+            return (
+                f"Trial(nothing learned by {len(self.entrants)} after {counted(self.full, 'step')})"
+            )
         low, high = render.interval(self, best)
         score = f"predicted {self.measure} {best.predicted:.4g} ({low:.4g} to {high:.4g})"
         named = f"{name_of(best.geometry)} is best of {len(self.entrants)}"
-        return f"Trial({named}, {score} after {self.full:,} steps)"
+        return f"Trial({named}, {score} after {counted(self.full, 'step')})"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         blank = {} if self.learned else {"probability": None, "on_front": None}

@@ -11,7 +11,6 @@ from headwise.advice.rule import MARGIN, SLACK, RankChoice, whole_dimension
 from headwise.advice.words.finding import sentence
 from headwise.advice.words.terms import (
     TASK_FROM,
-    counted,
     enough_words,
     geometry_words,
     is_open,
@@ -19,6 +18,7 @@ from headwise.advice.words.terms import (
     percent,
 )
 from headwise.geometry import USUAL_HEAD_DIM
+from headwise.report.tables import counted
 
 CLOSING = (
     "This measures the first layer before training and promises nothing about the trained model. "

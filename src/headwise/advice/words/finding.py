@@ -11,14 +11,13 @@ from headwise.advice.words.reasons import decides, evidence, heads, shape
 from headwise.advice.words.terms import (
     START_LONG,
     TASK_FROM,
-    counted,
     enough_words,
     geometry_words,
     need_words,
     percent,
     task_words,
 )
-from headwise.report.tables import Table
+from headwise.report.tables import Table, counted
 
 Values = Mapping[str, Any]
 

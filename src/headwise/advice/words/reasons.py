@@ -9,7 +9,6 @@ from typing import Any
 from headwise.advice.geometries.heads import MOST_WIDTHS
 from headwise.advice.rule import MARGIN, SLACK, RankChoice
 from headwise.advice.words.terms import (
-    counted,
     enough_words,
     is_open,
     kind_words,
@@ -17,6 +16,7 @@ from headwise.advice.words.terms import (
     ranks_words,
     task_words,
 )
+from headwise.report.tables import counted
 
 Values = Mapping[str, Any]
 

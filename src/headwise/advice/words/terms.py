@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from headwise.advice.geometries.heads import content_rank, rotary_rank
 from headwise.advice.rule import SLACK, RankChoice
 from headwise.geometry import HeadGeometry, LatentGeometry
+from headwise.report.tables import counted
 
 #: Kinds of tasks as nouns.
 KINDS = {
@@ -118,8 +119,3 @@ def percent(share: float) -> str:
     ('89%', '90%', '29%')
     """
     return f"{math.floor(100 * share + 1e-9)}%"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and its noun: 1 head, 2 heads."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
