@@ -79,10 +79,10 @@ def test_a_mask_that_leaves_a_row_nothing(headwise, saved):
 
 
 @pytest.mark.parametrize("dtype", [int, bool, np.uint8, np.int16])
-def test_whole_numbers_are_measured_as_float64(headwise, saved, dtype):
+def test_whole_numbers_are_exact_and_keep_their_dtype(headwise, saved, dtype):
     ran = headwise("rank", saved(np.array([[1, 0], [1, 0]], dtype=dtype)), "--json")
     answer = json.loads(ran.out)
-    assert (answer["rank"], answer["dtype"]) == ({"low": 1, "high": 1}, "float64")
+    assert (answer["rank"], answer["dtype"]) == ({"low": 1, "high": 1}, np.dtype(dtype).name)
 
 
 def test_large_whole_numbers_are_measured_if_float64_has_them(headwise, saved):

@@ -144,7 +144,7 @@ def test_numbers_survive_the_way_to_a_worker(tmp_path):
         (VECTORS, None, Frame(task="regress"), "expected 400 class numbers, got none"),
         (VECTORS, BY_MEAN[:5], Frame(), r"got labels of shape \(5,\)"),
         (VECTORS, BY_MEAN.float(), Frame(), "type float32; convert them to whole numbers, or pass"),
-        (VECTORS, VECTORS[:, 0, 0], Frame(task="classify"), "pass task='regress'"),
+        (VECTORS, VECTORS[:, 0, 0], Frame(task="classify"), "pass `task='regress'`"),
         (VECTORS, torch.full((400,), np.nan), Frame(task="regress"), "finite and different"),
         (VECTORS, torch.full((400,), 0.5), Frame(), "from 0.5 to 0.5"),
         (VECTORS[:, 0], VECTORS[:, 0, 0], Frame(), r"vectors \(b, n, c\) or whole-number ids"),
