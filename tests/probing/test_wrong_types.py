@@ -88,7 +88,7 @@ print(json.dumps(said))
 
 @pytest.fixture(scope="module")
 def answers(checkpoint, tmp_path_factory):
-    """What is said to each, in a separate process: here types are checked at every call."""
+    """The answer to each call, from a separate process: here types are checked at every call."""
     given = [sys.executable, "-c", ASKING, str(checkpoint), json.dumps(WRONG)]
     place = tmp_path_factory.mktemp("asking")
     done = subprocess.run(given, capture_output=True, text=True, check=True, cwd=place)

@@ -175,8 +175,8 @@ class Answer:
     def untried(self) -> Untried | None:
         """In what the advised geometry differs from all that trained tasks compared.
 
-        None if they tried the like of it, if it is the usual one or the model's, and where a need
-        or a rank that was asked for decides instead of them.
+        None if they compared such a geometry on such data, if the advised one is the usual one or
+        the model's, and where a need or a rank that was asked for decides instead.
         """
         best, asked = self.best, self.question.need != "data" or self.rank.fixed
         if asked or best.role == "present" or best.geometry == self.usual.geometry:
