@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 import headwise
 from architecture.test_docstrings import PUBLIC
 from headwise import HeadGeometry, RankMonitor, mha
+from headwise.attention import compare_ranks
 from headwise.data import FarthestNeighbour
 from headwise.models import NeighbourShape
 from headwise.papers.exhibit import Presentation
@@ -59,6 +60,7 @@ def _trained():
 RESULTS = {
     "advise": lambda: headwise.advise("digits"),
     "bound": lambda: headwise.bound(64, 8, heads=8),
+    "compare_ranks": lambda: compare_ranks(tokens=40, head_dim=5),
     "count": lambda: count(MATRICES),
     "law": lambda: headwise.law(128),
     "measure": lambda: headwise.measure(MATRICES),

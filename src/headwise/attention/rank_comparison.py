@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,15 @@ from torch.linalg import matrix_rank as torch_rank
 from headwise.attention.initialisation import gaussian_heads
 from headwise.attention.scores import logits
 from headwise.checks import whole
+from headwise.report import Curve, Line, Panel, draw
+from headwise.report.results import Drawable, Tabular
 from headwise.spectra import Certificate, count
 
 #: Width of the embedding, as in the rank paper.
 WIDTH = 384
+
+#: Singular values below this are drawn as this.
+LEAST = 1e-16
 
 #: How the matrix is stored.
 DTYPES = ("float64", "float32", "bfloat16")
@@ -31,8 +36,11 @@ CALLS: dict[str, Callable[[Tensor], Any]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankComparison:
+class RankComparison(Tabular, Drawable):
     """The rank of one attention matrix by numpy, torch and headwise.
+
+    ``to_frame`` has a row for each call and dtype. ``plot`` draws the singular values, computed in
+    float64 and in float32.
 
     Attributes:
         tokens: Rows and columns of the matrix.
@@ -73,6 +81,33 @@ class RankComparison:
             "headwise": {name: _interval(found) for name, found in self.certified.items()},
             **self.libraries,
         }
+
+    def panel(self) -> Panel:
+        """Return the singular values as float64 and float32 compute them, as a plot."""
+        n = self.tokens
+        curves = (
+            _curve("in float64", self.matrix),
+            _curve("computed in float32", self.matrix.float()),
+        )
+        axes = ("Singular values of A", "number, from the largest to the smallest", "")
+        ticks = tuple(sorted({1, n // 4, n // 2, 3 * n // 4, n} - {0}))
+        levels = (("1e-08", 1e-8),)
+        return Panel(*axes, curves, y_scale="log", x_ticks=ticks, levels=levels)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for call, ranks in self.libraries.items():
+            for dtype, rank in ranks.items():
+                yield {"call": call, "dtype": dtype, "low": rank, "high": rank}
+        for dtype, found in self.certified.items():
+            yield {"call": "headwise", "dtype": dtype, **_interval(found)}
+
+    def _figure(self) -> Any:
+        return draw([self.panel()])
+
+
+def _curve(name: str, matrix: Tensor) -> Curve:
+    values = torch.linalg.svdvals(matrix).clamp(min=LEAST).tolist()
+    return Curve(name, Line(tuple(range(1, len(values) + 1)), tuple(values)), style="rings")
 
 
 def compare_ranks(tokens: int = 200, head_dim: int = 64, seed: int = 0) -> RankComparison:

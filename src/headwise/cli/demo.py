@@ -8,12 +8,8 @@ from headwise.cli.options import AsJson, option, whole_from
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from torch import Tensor
 
     from headwise.attention import RankComparison
-
-#: Singular values below this are drawn as this.
-LEAST = 1e-16
 
 
 def demo(
@@ -38,6 +34,7 @@ def demo(
 
 def _show(found: RankComparison) -> None:
     from headwise.cli.console import screen
+    from headwise.report import terminal_plot
 
     out = screen()
     out.print("What is the rank of this attention matrix?\n", style="bold")
@@ -55,7 +52,7 @@ def _show(found: RankComparison) -> None:
         "numpy and torch use a tolerance relative to the largest singular value by default. For a "
         "rounded copy, headwise returns every rank that is consistent with the rounding.\n"
     )
-    out.print(_spectra(found.matrix))
+    out.print(terminal_plot(found.panel()))
 
 
 def _table(found: RankComparison) -> Table:
@@ -70,20 +67,3 @@ def _table(found: RankComparison) -> Table:
         table.add_row(asked, *map(str, ranks.values()))
     table.add_row("headwise rank A", *map(str, found.certified.values()), style="bold")
     return table
-
-
-def _spectra(matrix: Tensor) -> str:
-    import torch
-
-    from headwise.report import Curve, Line, Panel, terminal_plot
-
-    def curve(name: str, given: Tensor) -> Curve:
-        values = torch.linalg.svdvals(given).clamp(min=LEAST).tolist()
-        return Curve(name, Line(tuple(range(1, len(values) + 1)), tuple(values)), style="rings")
-
-    n = len(matrix)
-    curves = curve("in float64", matrix), curve("computed in float32", matrix.float())
-    axes = ("Singular values of A", "number, from the largest to the smallest", "")
-    ticks = tuple(sorted({1, n // 4, n // 2, 3 * n // 4, n} - {0}))
-    levels = (("1e-08", 1e-8),)
-    return terminal_plot(Panel(*axes, curves, y_scale="log", x_ticks=ticks, levels=levels))
