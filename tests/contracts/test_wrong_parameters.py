@@ -12,6 +12,9 @@ from headwise.hugging_face import loading
 from headwise.hugging_face.loading import from_pretrained
 from headwise.hugging_face.places import Source
 
+#: One process answers all calls, so one worker asks it.
+pytestmark = pytest.mark.xdist_group("wrong parameters")
+
 SETUP = """
 import json, sys, numpy as np, torch
 from headwise import *

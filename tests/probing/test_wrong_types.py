@@ -10,6 +10,9 @@ from cli.scanned import checkpoint
 
 __all__ = ["checkpoint"]  # a fixture
 
+#: One process answers all calls, so one worker asks it.
+pytestmark = pytest.mark.xdist_group("wrong types of scans")
+
 #: Values of the wrong type for each parameter, as Python writes them.
 WRONG = {
     "scan": {
