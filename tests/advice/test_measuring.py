@@ -92,6 +92,7 @@ def test_under_a_causal_mask_the_curve_without_mask_decides():
     assert causal.curves[2] != bare.curves[1]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_curve():
     tokens = TokenSet(white(), 8, "given")
     first, again, other = (measured_curve(tokens, "paper", Sampling(seed)) for seed in (3, 3, 4))
@@ -106,6 +107,7 @@ def test_the_band_is_narrow_enough():
         assert curve.head_dims == head_dim_grid(8)
 
 
+@pytest.mark.slow
 def test_the_band_covers_the_mean_of_twenty_more_seeds():
     """At three points of a curve, 2,000 repeats out of 400 measured seeds: at least 90 %."""
     tokens, dims, seeds = TokenSet(white(12), 8, "given"), (1, 2, 8), 8

@@ -53,6 +53,7 @@ print(method, (after - before) * 1024 / source.nbytes)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read the Linux way")
 @pytest.mark.parametrize(
     ("batch", "n", "scale", "method"),

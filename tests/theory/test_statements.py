@@ -273,6 +273,7 @@ def test_theorem_2_high_dimension():
     assert error.mean + 4 * error.stderr < 0.5
 
 
+@pytest.mark.slow
 def test_theorem_on_biased_neighbours():
     """Energies add up, and the number of heads grows exponentially in d − r."""
     assert separation.wave_energies(8).sum() == pytest.approx(1, abs=0.01)

@@ -33,6 +33,7 @@ BY_MARK = (MARKED[torch.arange(400), PLACES, 0] > 0).long()
 BY_MEAN = (VECTORS[..., 1].mean(1) > 0).long()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("vectors", "labels"),
     [(VECTORS, BY_PLACE), (MARKED, BY_MARK), (VECTORS, BY_MEAN)],
