@@ -35,10 +35,16 @@ Ids = Annotated[
 AtRandom = Annotated[bool, typer.Option("--random", help="Scan on random tokens or pixels.")]
 Layers = Annotated[
     str | None,
-    option("--layers", "Which layers, for example 0,5-7 or a name.", passing(chosen_layers)),
+    option(
+        "--layers",
+        "Which layers, for example 0,5-7 or a name.",
+        passing(chosen_layers),
+        metavar="LAYERS",
+    ),
 ]
 Heads = Annotated[
-    str | None, option("--heads", "Which heads, for example 0,2-3.", passing(chosen_heads))
+    str | None,
+    option("--heads", "Which heads, for example 0,2-3.", passing(chosen_heads), metavar="HEADS"),
 ]
 Length = Annotated[
     int,
@@ -105,7 +111,7 @@ def scan(
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the rank of every attention head of a trained model.
+    """Measure the attention rank of every head of a trained model.
 
     Pass what to run it on: --text, --images, --ids or --random. Run the same command again after it
     was stopped: heads that are stored are not measured again.

@@ -46,7 +46,7 @@ def scan(
     dtype: torch.dtype | None = None,
     progress: Progress = SILENT,
 ) -> Scan:
-    """Measure the rank of every attention head of a trained model.
+    """Measure the attention rank of every head of a trained model.
 
     Pass a model and the ``inputs`` that it is called with, or a checkpoint and one of ``text``,
     ``images``, ``ids`` and ``random``. The model is called once in evaluation mode, and its mode

@@ -113,7 +113,7 @@ def hardmax_rank(source: LogWeights) -> Int[Tensor, "*batch"]:
     matrix product may round them differently. The temperature does not matter (T → 0).
 
     Raises:
-        BadInputError: If the error of a row is infinite, so that any column may be its arg-max.
+        BadInputError: The error of a row is infinite, so any of its columns may be the largest.
     """
     top = source.values.amax(-1)
     refuse_bad_rows(top)

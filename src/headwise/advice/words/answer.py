@@ -210,7 +210,7 @@ def legend(answer: Answer, shown: Sequence[Choice]) -> list[str]:
     over = {over_words(answer, choice) for choice in shown}
     return [
         _rank_columns([*answer.choices, *answer.references]),
-        "mixing: rank of attention before training, in % of that at large head dimension.",
+        "mixing: attention rank before training, in % of that at large head dimension.",
         "retrieval: lower bound on the mean squared error of retrieving one token "
         f"(0 = exact, 0.5 = without attention){no_bound}.",
         f"enough: whether the rank {enough}{least}.",
